@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """build/nvfp4 and files: what it says of bad ones, and what it leaves where it cannot write."""
 import os
+import re
 import resource
 import signal
 import struct
@@ -146,6 +147,53 @@ class Outputs(InFolder):
             array = np.load(self.path(name))
             self.saved("again.npy", array)
             self.assertEqual(written[name], self.content()["again.npy"], name)
+
+    def test_run_takes_what_quantize_wrote(self):
+        rng = np.random.default_rng(2)
+        raw, made = {}, {}
+        for name, rows, layout in (("a", 3, "linear"), ("b", 130, "128x4")):
+            raw[name] = self.saved(f"{name}.npy", rng.standard_normal((rows, 272), np.float32))
+            made[name] = self.path(name)
+            done = run("quantize", raw[name], "--out", made[name], "--layout", layout)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        results = []
+        for a in (("--a", raw["a"]), ("--a-quantized", made["a"])):
+            for b in (("--b", raw["b"]), ("--b-quantized", made["b"])):
+                done = run("run", *a, *b, "--alpha", "0.3", "--out", self.path("d.npy"))
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertEqual("fp32 product" in done.stdout, len(a[0] + b[0]) == 6)
+                results.append((self.content()["d.npy"],
+                                re.search(r"^(bits .*)$", done.stdout, re.M)[1]))
+        self.assertEqual(len(set(results)), 1, results)
+        missing = run("run", "--a-quantized", made["a"])
+        self.assertEqual((missing.returncode, missing.stderr.count("\n")), (2, 1))
+        self.assertIn("--b-quantized PREFIX", missing.stderr)
+
+    def test_quantized_files_that_do_not_fit_are_refused_by_name(self):
+        for prefix, rows in (("q", 2), ("other", 5)):
+            x = self.saved("x.npy", np.ones((rows, 64), np.float32))
+            self.assertEqual(run("quantize", x, "--out", self.path(prefix)).returncode, 0)
+        good = {name: np.load(self.path(f"q.{name}.npy"))
+                for name in ("codes", "scales", "tensor_scale")}
+        for name, array, words in [
+                ("codes", good["codes"].astype(np.float32), "expected bytes"),
+                ("codes", good["codes"][:, :15], "2 x 15; expected rows x K / 2"),
+                ("codes", good["codes"][:0], "0 x 32; expected"),
+                ("codes", np.asfortranarray(good["codes"]), "columns first"),
+                ("scales", good["scales"][0], "1 x 512; expected 2 x 4, linear, or 1 x 1 x 512"),
+                ("scales", np.zeros((3, 4), np.uint8), "3 x 4; expected 2 x 4"),
+                ("tensor_scale", np.ones(2, np.float32), "none for each row"),
+                ("tensor_scale", np.ones(1), "expected fp32"),
+                ("tensor_scale", np.float32([np.nan]), "not finite and positive"),
+                ("tensor_scale", np.float32([-1]), "not finite and positive")]:
+            with self.subTest(words):
+                self.saved(f"q.{name}.npy", array)
+                done = run("run", "--a-quantized", self.path("q"), "--b-quantized",
+                           self.path("other"))
+                self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
+                self.assertIn(f"q.{name}.npy: ", done.stderr)
+                self.assertIn(words, done.stderr)
+                self.saved(f"q.{name}.npy", good[name])
 
     def test_a_full_disk_leaves_what_was_there(self):
         x = self.saved("x.npy", np.ones((2, 1024), np.float32))

@@ -123,6 +123,21 @@ class Log(unittest.TestCase):
 
 
 class Json(unittest.TestCase):
+    def test_one_report_for_every_problem(self):
+        size = ("--n", "136", "--k", "192", "--data", "exact")
+        problems = [("--m", "5"), ("--m", "5", "--activation", "relu"), ("--groups", "3,0,2")]
+        reports = [json.loads(run("run", *size, *more, "--counters", "--json").stdout)
+                   for more in problems]
+        for report in reports:
+            extra = {"groups"} & report.keys()
+            self.assertEqual(report.keys() - extra, reports[0].keys())
+            self.assertEqual((report["verdict"], report["notes"]), ("PASS", []))
+            self.assertEqual(report["bits"]["equal"], report["bits"]["total"])
+            self.assertTrue(report["counters"])
+        self.assertEqual([report["epilogue"] for report in reports], ["fast", "general", "fast"])
+        self.assertEqual([report["bits"]["unit"] for report in reports],
+                         ["elements", "bytes", "elements"])
+
     def test_run_has_what_the_text_has(self):
         done = run("run", "--m", "65", "--n", "129", "--k", "320", "--data", "random", "--json")
         self.assertEqual((done.returncode, done.stderr), (0, ""))

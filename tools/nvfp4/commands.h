@@ -46,6 +46,7 @@ struct RunOptions {
   std::vector<int64_t> groups;  // rows of each: a grouped product
   int device = 0;
   std::string a_path, b_path, out_path;
+  std::string a_quantized, b_quantized;  // prefixes of the files that quantize wrote
   bool headline = false;
   std::string trace_path;  // in the emulator: where the time line goes
   bool counters = false;   // in the emulator: print them

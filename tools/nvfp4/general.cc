@@ -9,7 +9,6 @@
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/call_log.h"
 #include "tools/nvfp4/inputs.h"
-#include "tools/nvfp4/report.h"
 #include "tools/nvfp4/verify.h"
 
 namespace nvfp4_tool {
@@ -42,8 +41,8 @@ GeneralProblem problem_of(const RunOptions& options) {
 
 }  // namespace
 
-int run_general(const RunOptions& options, const support::Driver& driver,
-                const support::DeviceInfo& device) {
+Outcome run_general(const RunOptions& options, const support::Driver& driver,
+                    const support::DeviceInfo& device) {
   const GeneralProblem problem = problem_of(options);
   const std::string shape = to_string(problem.operands.shape);
   support::progress(shape + ": on the device");
@@ -57,38 +56,21 @@ int run_general(const RunOptions& options, const support::Driver& driver,
   const std::string damage = gemm.damage();
   if (!damage.empty()) throw std::runtime_error(damage);
   support::progress(shape + ": reference");
-  const std::string difference = first_difference(problem, d, problem.reference());
+  const std::vector<uint8_t> want = problem.reference();
+  const std::string difference = first_difference(problem, d, want);
   double seconds = 0;
   if (!device.emulated()) seconds = time_on_device(driver, [&] { enqueue(gemm); }).median;
   support::progress_done();
 
-  const nvfp4_plan_info info =
-      support::plan_info(gemm.desc, device.compute_capability(), device.sms);
-  const char* const epilogue = info.epilogue == NVFP4_EPILOGUE_FAST ? "fast" : "general";
-  Report report(options.json);
-  report.line("shape", "%s", shape.c_str());
-  report.line("device", "%s", device.name.c_str());
-  report.line("image", "%s", names.image.c_str());
-  report.line("variant", "%s", names.variant.c_str());
-  report.line("epilogue", "%s", epilogue);
-  report.line("time", "%.3f %s", device.emulated() ? wall : seconds * 1e6,
-              device.emulated() ? "s in the emulator" : "us, median, cold caches");
-  if (!difference.empty()) report.line("first", "%s", difference.c_str());
-  const char* const verdict = difference.empty() ? "PASS" : "FAIL";
-  report.line("verdict", "%s", verdict);
-  const support::Shape& s = problem.operands.shape;
-  report["shape"] = {{"m", s.m}, {"n", s.n}, {"k", s.k}, {"l", s.l}};
-  report["device"] = device.name;
-  report["emulated"] = device.emulated();
-  report["image"] = names.image;
-  report["variant"] = names.variant;
-  report["epilogue"] = epilogue;
-  report["wall_seconds"] = wall;
-  report["device_us"] = device.emulated() ? Json() : Json(seconds * 1e6);
-  if (!difference.empty()) report["first"] = difference;
-  report["verdict"] = verdict;
-  report.finish();
-  return difference.empty() ? kPassed : kFailed;
+  Outcome o;
+  o.shape = problem.operands.shape, o.alpha = problem.operands.alpha;
+  o.names = names;
+  o.plan = support::plan_info(gemm.desc, device.compute_capability(), device.sms);
+  o.unit = "bytes", o.total = int64_t(d.size());
+  for (size_t i = 0; i < d.size(); ++i) o.equal += d[i] == want[i];
+  o.wall_seconds = wall, o.device_seconds = seconds;
+  o.first = difference;
+  return o;
 }
 
 }  // namespace nvfp4_tool

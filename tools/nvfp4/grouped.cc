@@ -9,7 +9,6 @@
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/call_log.h"
 #include "tools/nvfp4/inputs.h"
-#include "tools/nvfp4/report.h"
 #include "tools/nvfp4/verify.h"
 
 namespace nvfp4_tool {
@@ -142,6 +141,12 @@ class OnDevice {
 
   void enqueue() const { require(nvfp4_grouped_run(&grouped_, nullptr)); }
   Bytes d() const { return d_.download(); }
+  nvfp4_plan_info plan(const support::DeviceInfo& device) const {
+    nvfp4_plan_info info{};
+    info.struct_size = sizeof info;
+    require(nvfp4_grouped_describe(&grouped_, device.compute_capability(), device.sms, &info));
+    return info;
+  }
 
  private:
   nvfp4_gemm_desc gemm_;
@@ -158,8 +163,8 @@ int64_t count_equal(const Bytes& a, const Bytes& b) {
 
 }  // namespace
 
-int run_grouped(const RunOptions& options, const support::Driver& driver,
-                const support::DeviceInfo& device) {
+Outcome run_grouped(const RunOptions& options, const support::Driver& driver,
+                    const support::DeviceInfo& device) {
   const Operands x = make(options);
   const nvfp4_gemm_desc desc = describe(options, x);
   support::progress("groups: on the device");
@@ -171,32 +176,24 @@ int run_grouped(const RunOptions& options, const support::Driver& driver,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const CallNames names = last_call();
   support::progress("groups: reference");
-  const int64_t equal = count_equal(d, reference(x, desc)), total = desc.m * desc.n;
+  const int64_t equal = count_equal(d, reference(x, desc));
   double seconds = 0;
   if (!device.emulated()) seconds = time_on_device(driver, [&] { gemm.enqueue(); }).median;
   support::progress_done();
 
-  Report report(options.json);
-  report.line("groups", "%zu, of %" PRId64 " rows in all", x.ends.size(), desc.m);
-  report.line("device", "%s", device.name.c_str());
-  report.line("image", "%s", names.image.c_str());
-  report.line("variant", "%s", names.variant.c_str());
-  report.line("bits", "%" PRId64 " of %" PRId64 " equal to the reference's", equal, total);
-  report.line("time", "%.3f %s", device.emulated() ? wall : seconds * 1e6,
-              device.emulated() ? "s in the emulator" : "us, median, cold caches");
-  const char* const verdict = equal == total ? "PASS" : "FAIL";
-  report.line("verdict", "%s", verdict);
-  report["groups"] = options.groups;
-  report["shape"] = {{"m", desc.m}, {"n", desc.n}, {"k", desc.k}, {"l", desc.l}};
-  report["device"] = device.name;
-  report["emulated"] = device.emulated();
-  report["image"] = names.image;
-  report["variant"] = names.variant;
-  report["bits"] = {{"equal", equal}, {"total", total}};
-  report["device_us"] = device.emulated() ? Json() : Json(seconds * 1e6);
-  report["verdict"] = verdict;
-  report.finish();
-  return equal == total ? kPassed : kFailed;
+  Outcome o;
+  o.shape = {desc.m, desc.n, desc.k, desc.l}, o.alpha = desc.alpha;
+  o.names = names, o.plan = gemm.plan(device);
+  o.equal = equal, o.total = desc.m * desc.n;
+  o.wall_seconds = wall, o.device_seconds = seconds;
+  if (equal != o.total) {
+    o.first = std::to_string(o.total - equal) + " elements of D are not the reference's";
+  }
+  o.more = [groups = options.groups, rows = desc.m](Report& report) {
+    report.line("groups", "%zu, of %" PRId64 " rows in all", groups.size(), rows);
+    report["groups"] = groups;
+  };
+  return o;
 }
 
 }  // namespace nvfp4_tool

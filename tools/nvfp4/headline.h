@@ -11,8 +11,4 @@ namespace nvfp4_tool {
 int headline(const RunOptions& options, const support::Driver& driver,
              const support::DeviceInfo& device);
 
-// "12.34 us, 56 %", or the emulator's wall clock.
-std::string duration(const Verified& v);
-const char* time_legend(const support::DeviceInfo& device);
-
 }  // namespace nvfp4_tool

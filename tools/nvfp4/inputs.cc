@@ -29,6 +29,29 @@ support::Operand quantize(const Matrix& x, const std::string& name, support::Ope
   return o;
 }
 
+// The same of a matrix that nvfp4 quantize wrote.
+support::Operand take(const QuantizedMatrix& q, support::Operand o, float* alpha) {
+  const size_t row = size_t(q.columns) / 2;
+  for (int64_t i = 0; i < q.rows; ++i) {
+    std::copy_n(&q.codes[size_t(i) * row], row, &o.codes[size_t(i * o.ld / 2)]);
+  }
+  std::copy(q.scales.begin(), q.scales.end(), o.scales.begin());
+  *alpha *= q.tensor_scale;
+  return o;
+}
+
+// A matrix from --a or --a-quantized, or --b or --b-quantized.
+Matrix load(const char* name, const std::string& path, const std::string& prefix,
+            std::optional<QuantizedMatrix>* quantized) {
+  if (path.empty() && prefix.empty()) {
+    throw UsageError(std::string("which matrix is ") + name + "? --" + name + " FILE or --" + name +
+                     "-quantized PREFIX");
+  }
+  if (!path.empty()) return load_npy(path);
+  *quantized = load_quantized(prefix);
+  return {(*quantized)->rows, (*quantized)->columns, {}};
+}
+
 // Elements between one row or batch and the next. Overlapping rows are no matrix.
 int64_t gap(const char* name, std::optional<int64_t> stride, int64_t dense, int64_t least) {
   const int64_t value = stride.value_or(dense);
@@ -92,8 +115,15 @@ support::EpilogueFields fields_of(const RunOptions& options) {
   return f;
 }
 
+bool has_files(const RunOptions& options) {
+  return !(options.a_path + options.b_path + options.a_quantized + options.b_quantized).empty();
+}
+
 Sources load_sources(const RunOptions& options) {
-  Sources from{load_npy(options.a_path), load_npy(options.b_path), options.alpha.value_or(1.0f)};
+  Sources from;
+  from.alpha = options.alpha.value_or(1.0f);
+  from.a = load("a", options.a_path, options.a_quantized, &from.quantized_a);
+  from.b = load("b", options.b_path, options.b_quantized, &from.quantized_b);
   const Matrix &a = from.a, &b = from.b;
   if (a.columns != b.columns) {
     throw UsageError("A has " + std::to_string(a.columns) + " columns and B has " +
@@ -110,8 +140,10 @@ Sources load_sources(const RunOptions& options) {
 Problem problem_from(const Sources& from, const RunOptions& options) {
   Problem p = support::make_problem({from.a.rows, from.b.rows, from.a.columns, 1});
   p.alpha = from.alpha;
-  p.a = quantize(from.a, options.a_path, std::move(p.a), &p.alpha);
-  p.b = quantize(from.b, options.b_path, std::move(p.b), &p.alpha);
+  p.a = from.quantized_a ? take(*from.quantized_a, std::move(p.a), &p.alpha)
+                         : quantize(from.a, options.a_path, std::move(p.a), &p.alpha);
+  p.b = from.quantized_b ? take(*from.quantized_b, std::move(p.b), &p.alpha)
+                         : quantize(from.b, options.b_path, std::move(p.b), &p.alpha);
   return p;
 }
 

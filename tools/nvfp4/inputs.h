@@ -9,13 +9,18 @@
 #include "tools/harness/problem.h"
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/npy.h"
+#include "tools/nvfp4/quantized_files.h"
 
 namespace nvfp4_tool {
 
-// A user's original matrices, for the error against the product without quantization.
+// A user's matrices. Those that come quantized have no values.
 struct Sources {
   Matrix a, b;
   float alpha = 1.0f;  // as given, without tensor scales
+  std::optional<QuantizedMatrix> quantized_a, quantized_b;
+
+  // Both are known as they were before, for the error against the product without quantization.
+  bool original() const { return !quantized_a && !quantized_b; }
 };
 
 // The problem without data. Refuses a layout that memory cannot have.
@@ -27,6 +32,8 @@ support::EpilogueFields fields_of(const RunOptions& options);
 // UsageError where that is 0 in fp32.
 float tensor_scale_of(const Matrix& x, const std::string& name);
 
+// Whether A and B come from files.
+bool has_files(const RunOptions& options);
 Sources load_sources(const RunOptions& options);
 support::Problem problem_from(const Sources& sources, const RunOptions& options);
 support::Problem problem_from(const RunOptions& options);

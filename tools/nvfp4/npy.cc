@@ -18,6 +18,7 @@ namespace nvfp4_tool {
 namespace {
 
 constexpr size_t kLongestHeader = 4096;
+constexpr const char* kShorter = "is shorter than its header says";
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
   throw UsageError(name + ": " + why);
@@ -82,14 +83,23 @@ std::vector<uint64_t> sizes_of(const std::string& tuple, const std::string& name
 }
 
 struct Layout {
-  size_t value_bytes;  // 4: fp32, 2: fp16
-  uint64_t rows, columns;
+  size_t value_bytes;
+  std::vector<uint64_t> sizes;
   bool columns_first;  // Fortran's order
 };
 
+// Types of values that a reader takes, by NumPy's names, and the words of its refusal.
+struct Types {
+  std::vector<std::string> names;
+  const char* words;
+};
+const Types kNumbers = {{"<f4", "<f2"}, "fp32 or fp16; x.astype(numpy.float32) makes them so"};
+const Types kFloats = {{"<f4"}, "fp32, as nvfp4 quantize writes tensor scales"};
+const Types kBytes = {{"|u1"}, "bytes (uint8), as nvfp4 quantize writes codes and scales"};
+
 // NumPy's name of a type, and what to do about it.
-std::string type_refusal(const std::string& type) {
-  const std::string cast = ": expected fp32 or fp16; x.astype(numpy.float32) makes them so";
+std::string type_refusal(const std::string& type, const Types& types) {
+  const std::string cast = std::string(": expected ") + types.words;
   if (type == ">f4" || type == ">f2") return "holds big-endian values (" + type + ")" + cast;
   if (type == "<f8") return "holds fp64 values" + cast;
   if (type.find('O') != std::string::npos) return "holds Python objects" + cast;
@@ -97,11 +107,11 @@ std::string type_refusal(const std::string& type) {
 }
 
 // Headers as numpy.save writes them: three keys in this order.
-Layout layout_of(const std::string& header, const std::string& name) {
+Layout layout_of(const std::string& header, const std::string& name, const Types& types) {
   char type[16] = "", order[8] = "";
   int shape = -1, fields = -1;
   std::sscanf(header.c_str(), "{'descr': [%n", &fields);
-  if (fields >= 0) refuse(name, type_refusal("of several fields"));
+  if (fields >= 0) refuse(name, type_refusal("of several fields", types));
   std::sscanf(header.c_str(), "{'descr': '%15[^']', 'fortran_order': %7[a-zA-Z0-9], 'shape': (%n",
               type, order, &shape);
   if (shape < 0) refuse(name, "has a header that numpy.save does not write");
@@ -109,14 +119,19 @@ Layout layout_of(const std::string& header, const std::string& name) {
   if (!columns_first && std::strcmp(order, "False") != 0) {
     refuse(name, std::string("has a fortran_order that is neither True nor False: ") + order);
   }
-  const bool f32 = std::strcmp(type, "<f4") == 0;
-  if (!f32 && std::strcmp(type, "<f2") != 0) refuse(name, type_refusal(type));
-  const std::vector<uint64_t> sizes = sizes_of(header.substr(static_cast<size_t>(shape)), name);
-  if (sizes.size() != 2) {
-    refuse(name, "has " + std::to_string(sizes.size()) +
-                     (sizes.size() == 1 ? " dimension" : " dimensions") + ", not 2");
+  if (std::find(types.names.begin(), types.names.end(), type) == types.names.end()) {
+    refuse(name, type_refusal(type, types));
   }
-  return {f32 ? 4u : 2u, sizes[0], sizes[1], columns_first};
+  return {size_t(type[2] - '0'), sizes_of(header.substr(static_cast<size_t>(shape)), name),
+          columns_first};
+}
+
+Layout require_matrix(Layout layout, const std::string& name) {
+  if (layout.sizes.size() != 2) {
+    refuse(name, "has " + std::to_string(layout.sizes.size()) +
+                     (layout.sizes.size() == 1 ? " dimension" : " dimensions") + ", not 2");
+  }
+  return layout;
 }
 
 // Counts the values before anything is allocated, because the header may say anything.
@@ -125,10 +140,11 @@ size_t count_values(std::istream& file, const Layout& layout, const std::string&
   file.seekg(0, std::ios::end);
   const uint64_t there = static_cast<uint64_t>(file.tellg() - first) / layout.value_bytes;
   file.seekg(first);
-  uint64_t wanted = 0;
-  if (__builtin_mul_overflow(layout.rows, layout.columns, &wanted) || wanted > there) {
-    throw UsageError(name + ": is shorter than its header says");
+  uint64_t wanted = 1;
+  for (const uint64_t size : layout.sizes) {
+    if (__builtin_mul_overflow(wanted, size, &wanted)) refuse(name, kShorter);
   }
+  if (wanted > there) refuse(name, kShorter);
   return wanted;
 }
 
@@ -137,7 +153,7 @@ std::vector<Stored> stored_values(std::istream& file, size_t count, const std::s
   std::vector<Stored> values(count);
   file.read(reinterpret_cast<char*>(values.data()),
             static_cast<std::streamsize>(count * sizeof(Stored)));
-  if (!file) throw UsageError(name + ": is shorter than its header says");
+  if (!file) refuse(name, kShorter);
   return values;
 }
 
@@ -151,9 +167,7 @@ std::vector<float> values_of(std::istream& file, const Layout& layout, const std
   return values;
 }
 
-}  // namespace
-
-Matrix load_npy(const std::string& path) {
+std::ifstream opened(const std::string& path) {
   if (std::filesystem::is_directory(path)) refuse(path, "is a folder");
   if (std::filesystem::exists(path) && !std::filesystem::is_regular_file(path)) {
     refuse(path, "is a pipe or a device; a .npy file is read from its size on");
@@ -161,6 +175,27 @@ Matrix load_npy(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) refuse(path, std::string("cannot be read: ") + std::strerror(errno));
+  return file;
+}
+
+template <typename Value>
+Array<Value> load_array(const std::string& path, const Types& types) {
+  std::ifstream file = opened(path);
+  const Layout layout = layout_of(header_of(file, path), path, types);
+  if (layout.columns_first) {
+    refuse(path, "holds columns first; numpy.ascontiguousarray(x) has rows first");
+  }
+  return {layout.sizes, stored_values<Value>(file, count_values(file, layout, path), path)};
+}
+
+}  // namespace
+
+Array<uint8_t> load_npy_bytes(const std::string& path) { return load_array<uint8_t>(path, kBytes); }
+
+Array<float> load_npy_floats(const std::string& path) { return load_array<float>(path, kFloats); }
+
+Matrix load_npy(const std::string& path) {
+  std::ifstream file = opened(path);
   return read_npy(file, path);
 }
 
@@ -168,15 +203,16 @@ Matrix load_npy(const std::string& path) {
 // header, takes a length byte above 127 as negative, and multiplies sizes without checking for
 // overflow (0.24; test/fuzz/npy.cc found all three).
 Matrix read_npy(std::istream& file, const std::string& name) {
-  const Layout layout = layout_of(header_of(file, name), name);
+  const Layout layout = require_matrix(layout_of(header_of(file, name), name, kNumbers), name);
   std::vector<float> values = values_of(file, layout, name);
+  const uint64_t rows = layout.sizes[0], columns = layout.sizes[1];
   Matrix m;
-  m.rows = static_cast<int64_t>(layout.rows);
-  m.columns = static_cast<int64_t>(layout.columns);
+  m.rows = static_cast<int64_t>(rows);
+  m.columns = static_cast<int64_t>(columns);
   m.values = layout.columns_first ? std::vector<float>(values.size()) : std::move(values);
   if (!layout.columns_first) return m;
   for (size_t i = 0; i < m.values.size(); ++i) {
-    m.values[i] = values[i % layout.columns * layout.rows + i / layout.columns];
+    m.values[i] = values[i % columns * rows + i / columns];
   }
   return m;
 }

@@ -18,6 +18,15 @@ struct Matrix {
 Matrix load_npy(const std::string& path);
 Matrix read_npy(std::istream& file, const std::string& name);
 
+// Any shape, in C order: bytes or fp32 alone. Throws UsageError otherwise.
+template <typename Value>
+struct Array {
+  std::vector<uint64_t> shape;
+  std::vector<Value> values;
+};
+Array<uint8_t> load_npy_bytes(const std::string& path);
+Array<float> load_npy_floats(const std::string& path);
+
 class OutputFiles;
 
 // Any shape, values in C order. The file appears when `files` is committed.

@@ -88,7 +88,11 @@ void add_info(CLI::App& app, InfoOptions& options) {
   info->add_flag("--require-device", options.require_device,
                  "exit with 1 unless device 0 runs the kernels");
   add_json(*info, options.json);
-  info->footer("Example:\n  nvfp4 info --json");
+  info->footer(
+      "Example:\n"
+      "  nvfp4 info --json\n"
+      "Exit code: 0 if the driver answered, 1 if there is none or it did not, 2 for bad "
+      "arguments.");
 }
 
 CLI::Option* add_stride(CLI::App& app, const std::string& name, std::optional<int64_t>& value,
@@ -375,6 +379,10 @@ void add_run(CLI::App& app, RunOptions& options) {
   CLI::Option* b =
       run->add_option("--b", options.b_path, "quantize B from a .npy file, fp32 or fp16 [N, K]")
           ->check(existing_file());
+  CLI::Option* a_quantized = run->add_option("--a-quantized", options.a_quantized,
+                                             "A as nvfp4 quantize --out PREFIX wrote it: PREFIX");
+  CLI::Option* b_quantized =
+      run->add_option("--b-quantized", options.b_quantized, "B as quantize wrote it: PREFIX");
   CLI::Option* out = run->add_option("--out", options.out_path, "write D to a .npy file, as fp32");
   CLI::Option* variant = run->add_option(
       "--variant", options.variant,
@@ -398,24 +406,30 @@ void add_run(CLI::App& app, RunOptions& options) {
   CLI::Option* counters = run->add_flag("--counters", options.counters,
                                         "in the emulator: print the counters of the launch");
   CLI::Option* json = add_json(*run, options.json);
-  a->needs(b);
-  b->needs(a);
+  a->excludes(a_quantized);
+  b->excludes(b_quantized);
+  const std::vector<CLI::Option*> files = {a, b, a_quantized, b_quantized};
   for (CLI::Option* option : problem) {
     const std::string name = option->get_name();
-    if (name != "--pdl" && name != "--batch-invariant") a->excludes(option);
-    headline->excludes(option);
+    if (name == "--pdl" || name == "--batch-invariant") continue;
+    for (CLI::Option* file : files) file->excludes(option);
   }
-  for (CLI::Option* option : {data, seed, groups}) a->excludes(option);
+  for (CLI::Option* option : problem) headline->excludes(option);
+  for (CLI::Option* option : {data, seed, groups}) {
+    for (CLI::Option* file : files) file->excludes(option);
+  }
   for (CLI::Option* option : problem) {
     const std::string name = option->get_name();
     if (name == "--m" || name == "--l") groups->excludes(option);
   }
-  for (CLI::Option* option : {groups, data, alpha, a, out, variant, trace, counters, json})
+  for (CLI::Option* option :
+       {groups, data, alpha, a, b, a_quantized, b_quantized, out, variant, trace, counters, json})
     headline->excludes(option);
   run->footer(
       "Examples:\n"
       "  nvfp4 run --m 128 --n 512 --k 7168 --data random\n"
       "  nvfp4 run --a a.npy --b b.npy --out d.npy\n"
+      "  nvfp4 run --a a.npy --b-quantized w --out d.npy\n"
       "  nvfp4 run --m 64 --k 4096 --trace trace.json\n"
       "  nvfp4 run --groups 3,0,20,1 --n 256 --k 512 --data exact --a-scales linear\n"
       "Exit code: 0 if the result is right, 1 if it is wrong or there is none, 2 for bad "

@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <new>
+#include <functional>
 
 #include "nvfp4_gemm.h"
 #include "tools/harness/formats.h"
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/described.h"
-#include "tools/nvfp4/emulator.h"
 #include "tools/nvfp4/general.h"
 #include "tools/nvfp4/grouped.h"
 #include "tools/nvfp4/headline.h"
 #include "tools/nvfp4/inputs.h"
 #include "tools/nvfp4/memory.h"
+#include "tools/nvfp4/outcome.h"
 #include "tools/nvfp4/output_files.h"
 #include "tools/nvfp4/product_error.h"
 #include "tools/nvfp4/report.h"
@@ -37,37 +37,18 @@ void save(OutputFiles& files, const std::string& path, const support::Shape& s,
   save_npy(files, path, shape, values);
 }
 
-void report_names(Report& report, const Problem& problem, const support::DeviceInfo& device,
-                  const Verified& v) {
-  const support::Shape& s = problem.shape;
-  report.line("shape", "%s", to_string(s).c_str());
-  report.line("device", "%s", device.name.c_str());
-  report.line("image", "%s", v.names.image.c_str());
-  report.line("variant", "%s", v.names.variant.c_str());
-  report["shape"] = {{"m", s.m}, {"n", s.n}, {"k", s.k}, {"l", s.l}};
-  report["alpha"] = problem.alpha;
-  report["device"] = device.name;
-  report["emulated"] = device.emulated();
-  report["image"] = v.names.image;
-  report["variant"] = v.names.variant;
-}
-
-void report_comparison(Report& report, const Verified& v) {
-  report.line("bits", "%" PRId64 " of %" PRId64 " equal to the reference's%s", v.bits.equal,
-              v.bits.total, v.exact ? "; every partial sum is exact, so all must be" : "");
-  report["bits"] = {{"equal", v.bits.equal}, {"total", v.bits.total}, {"exact_sums", v.exact}};
-  if (v.exact) return;
+void report_error(Report& report, const support::BoundVerdict& bound) {
   report.line("error", "%.3g at most, bound %.3g there; error / bound %.3f at most",
-              v.bound.largest_error, v.bound.bound_there, v.bound.largest_ratio);
+              bound.largest_error, bound.bound_there, bound.largest_ratio);
   if (!report.for_programs()) {
-    std::printf("rtol = atol = 1e-3: %" PRId64 " of %" PRId64 " outside\n",
-                v.bound.outside_tolerance, v.bound.total);
+    std::printf("rtol = atol = 1e-3: %" PRId64 " of %" PRId64 " outside\n", bound.outside_tolerance,
+                bound.total);
   }
-  report["error"] = {{"largest", v.bound.largest_error},
-                     {"bound_there", v.bound.bound_there},
-                     {"largest_ratio", v.bound.largest_ratio},
-                     {"outside_bound", v.bound.outside_bound},
-                     {"outside_tolerance", v.bound.outside_tolerance}};
+  report["error"] = {{"largest", bound.largest_error},
+                     {"bound_there", bound.bound_there},
+                     {"largest_ratio", bound.largest_ratio},
+                     {"outside_bound", bound.outside_bound},
+                     {"outside_tolerance", bound.outside_tolerance}};
 }
 
 void report_product(Report& report, const Sources& sources, const Verified& v) {
@@ -89,49 +70,24 @@ void report_product(Report& report, const Sources& sources, const Verified& v) {
                             {"elements", error.elements}};
 }
 
-void report_time(Report& report, const support::DeviceInfo& device, const Verified& v) {
-  if (!report.for_programs()) std::printf("%s\n", time_legend(device));
-  report.line("time", "%s", duration(v).c_str());
-  report["wall_seconds"] = v.wall_seconds;
-  report["device_us"] = device.emulated() ? Json() : Json(v.device_seconds * 1e6);
-  if (v.light_us == 0) return;
-  report.line("bound", "%.3f us at least on this GPU, the speed of light of its %s", v.light_us,
-              std::string(v.limit) == "memory" ? "memory" : "tensor cores");
-  report["light_us"] = v.light_us;
-  report["light_limit"] = v.limit;
-  report["light_percent"] = device.emulated() ? Json() : Json(v.light_percent());
-}
-
-void report_verdict(Report& report, const Verified& v) {
-  const std::vector<std::string> notes = v.notes();
-  for (const std::string& note : notes) report.line("note", "%s", note.c_str());
-  report["notes"] = notes;
-  if (!v.kept()) report.line("first", "%s", v.complaint().c_str());
-  if (!v.kept()) report["first"] = v.complaint();
-  report["verdict"] = v.kept() ? "PASS" : "FAIL";
-}
-
-int run_one(const RunOptions& options, const Problem& problem, const Sources* sources,
-            const support::Driver& driver, const support::DeviceInfo& device) {
-  OutputFiles files;
-  if (options.counters) require_emulator(driver, "--counters");
-  Trace trace(driver, files, options.trace_path);
+// `sources`: the matrices before they were quantized, if they are known.
+Outcome computed(const RunOptions& options, const Problem& problem, const Sources* sources,
+                 const support::Driver& driver, const support::DeviceInfo& device,
+                 OutputFiles& files) {
   const Verified v = verify(driver, device, problem);
-  trace.require_events();
   if (!options.out_path.empty()) save(files, options.out_path, problem.shape, v.d);
-  files.commit();
-
-  Report report(options.json);
-  report_names(report, problem, device, v);
-  report_comparison(report, v);
-  if (sources) report_product(report, *sources, v);
-  report_time(report, device, v);
-  if (options.counters || !options.trace_path.empty()) report_counters(driver, report);
-  if (!options.trace_path.empty()) report.line("trace", "%s", options.trace_path.c_str());
-  report_verdict(report, v);
-  report.line("verdict", "%s", v.kept() ? "PASS" : "FAIL");
-  report.finish();
-  return v.kept() ? kPassed : kFailed;
+  Outcome o;
+  o.shape = problem.shape, o.alpha = problem.alpha;
+  o.names = v.names, o.plan = v.plan;
+  o.equal = v.bits.equal, o.total = v.bits.total, o.exact = v.exact;
+  o.wall_seconds = v.wall_seconds, o.device_seconds = v.device_seconds;
+  if (!v.kept()) o.first = v.complaint();
+  o.notes = v.notes();
+  o.more = [v, sources](Report& report) {
+    if (!v.exact) report_error(report, v.bound);
+    if (sources) report_product(report, *sources, v);
+  };
+  return o;
 }
 
 const support::DeviceInfo& device_of(const RunOptions& options,
@@ -141,17 +97,16 @@ const support::DeviceInfo& device_of(const RunOptions& options,
                    std::to_string(devices.size()) + " device(s)");
 }
 
-void refuse_with_epilogue(const RunOptions& options) {
-  if (options.out_path.empty() && options.trace_path.empty() && !options.counters) return;
-  throw UsageError("--out, --trace and --counters do not go with options of the epilogue");
-}
-
-void refuse_with_groups(const RunOptions& options) {
-  if (is_general(fields_of(options))) {
+// D is written as fp32 from fp16.
+void refuse_other_d(const RunOptions& options) {
+  if (!options.groups.empty() && is_general(fields_of(options))) {
     throw UsageError("options of the epilogue do not go with --groups");
   }
-  if (options.out_path.empty() && options.trace_path.empty() && !options.counters) return;
-  throw UsageError("--out, --trace and --counters do not go with --groups");
+  if (options.out_path.empty()) return;
+  if (!options.groups.empty()) throw UsageError("--out does not go with --groups");
+  if (is_general(fields_of(options))) {
+    throw UsageError("--out does not go with options of the epilogue");
+  }
 }
 
 }  // namespace
@@ -165,9 +120,8 @@ int run(const RunOptions& given) {
   }
   // Arguments and files come first: they are wrong with or without a driver.
   const support::Gaps gaps = gaps_of(options);
-  const bool own = !options.a_path.empty();
-  if (is_general(fields_of(options))) refuse_with_epilogue(options);
-  if (!options.groups.empty()) refuse_with_groups(options);
+  const bool own = has_files(options);
+  refuse_other_d(options);
   const Sources sources = own ? load_sources(options) : Sources{};
   const support::Driver& driver = support::Driver::get();
   const std::vector<support::DeviceInfo> devices = support::devices(driver);
@@ -175,14 +129,24 @@ int run(const RunOptions& given) {
   const support::Context context(driver, options.device);
   options = with_variant(options, device.compute_capability());
   if (options.headline) return headline(options, driver, device);
-  if (!options.groups.empty()) return run_grouped(options, driver, device);
+  const auto report = [&](const std::function<Outcome(OutputFiles&)>& compute) {
+    return run_and_report(options, driver, device, compute);
+  };
+  if (!options.groups.empty()) {
+    return report([&](OutputFiles&) { return run_grouped(options, driver, device); });
+  }
   if (!own) require_memory(options.shape, gaps, device);
-  if (is_general(fields_of(options))) return run_general(options, driver, device);
+  if (is_general(fields_of(options))) {
+    return report([&](OutputFiles&) { return run_general(options, driver, device); });
+  }
   Problem problem = own ? problem_from(sources, options) : problem_from(options);
   if (!options.variant.empty()) problem.variant = options.variant.c_str();
   problem.pdl = options.pdl;
   problem.batch_invariant = options.batch_invariant;
-  return run_one(options, problem, own ? &sources : nullptr, driver, device);
+  return report([&](OutputFiles& files) {
+    return computed(options, problem, own && sources.original() ? &sources : nullptr, driver,
+                    device, files);
+  });
 }
 
 }  // namespace nvfp4_tool

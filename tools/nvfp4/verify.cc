@@ -123,6 +123,7 @@ Verified verify(const Driver& driver, const DeviceInfo& device, const Problem& p
   }
 
   const nvfp4_plan_info info = support::plan_info(gemm.desc, capability, device.sms);
+  v.plan = info;
   v.light_us = support::light_us(info);
   v.limit = v.light_us == 0 ? "" : info.memory_ns >= info.math_ns ? "memory" : "math";
   if (!device.emulated()) {

@@ -30,8 +30,9 @@ struct Verified {
   double wall_seconds = 0;                // from the launch until D is complete
   double device_seconds = 0;              // median by events with cold caches; 0 in the emulator
   double device_p10 = 0, device_p90 = 0;  // percentiles of the same runs
-  double light_us = 0;                    // the speed-of-light bound
-  const char* limit = "";                 // what sets it: "memory" or "math"
+  nvfp4_plan_info plan{};
+  double light_us = 0;     // the speed-of-light bound
+  const char* limit = "";  // what sets it: "memory" or "math"
 
   // What the header promises: equal bits if sums are exact, otherwise within its bound.
   bool kept() const { return exact ? bits.equal == bits.total : bound.outside_bound == 0; }
