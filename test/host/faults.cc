@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "host/cuda/driver.h"
+#include "host/plan/variant.h"
 #include "nvfp4_gemm.h"
 #include "nvfp4emu.h"
 #include "test/host/child.h"
@@ -341,8 +342,21 @@ int in_child(const std::function<void()>& body, int stream, std::string* told) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
 }
 
-// The emulator parses the library's PTX here, once, and the children know it. The library has done
-// nothing yet.
+// Of all kernels, whatever image has them.
+std::vector<const char*> kernel_names() {
+  std::vector<const char*> names = {
+#define QUANTIZER_ENTRY(name) "nvfp4_" #name,
+#include "host/run/quantizer_entries.def"
+#undef QUANTIZER_ENTRY
+  };
+  for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i)
+    for (const char* name : nvfp4::variant_at(i).entries)
+      if (name != nullptr) names.push_back(name);
+  return names;
+}
+
+// The emulator parses the library's PTX here, once, and the children know it: it reads a kernel's
+// body when somebody sets an attribute of it. The library has done nothing yet.
 void read_images() {
   setenv("EMU_WORKERS", "1", 1);
   void* emulator = dlopen(host_test::built("emulator/libcuda.so.1").c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -350,15 +364,25 @@ void read_images() {
   decltype(&cuInit) init;
   decltype(&cuLibraryLoadData) load;
   decltype(&cuLibraryUnload) unload;
+  decltype(&cuLibraryGetKernel) get;
+  decltype(&cuKernelSetAttribute) set;
   find(emulator, "cuInit", &init);
   find(emulator, "cuLibraryLoadData", &load);
   find(emulator, "cuLibraryUnload", &unload);
+  find(emulator, "cuLibraryGetKernel", &get);
+  find(emulator, "cuKernelSetAttribute", &set);
   init(0);
   for (const unsigned char* image : {nvfp4_image_compute_100f, nvfp4_image_quantize_compute_100f,
                                      nvfp4_image_quantize_compute_90, nvfp4_image_mma_compute_80}) {
     CUlibrary library = nullptr;
-    if (load(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0) || unload(library))
-      _exit(3);
+    if (load(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0)) _exit(3);
+    for (const char* name : kernel_names()) {
+      CUkernel kernel = nullptr;
+      if (get(&kernel, library, name) == CUDA_SUCCESS &&
+          set(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 0, kernel, 0))
+        _exit(3);
+    }
+    if (unload(library)) _exit(3);
   }
 }
 
