@@ -223,3 +223,54 @@ TEST_CASE("formats: a variant that does not take one says so") {
   g.variant = "sm90_bf16_64x64x256";
   CHECK(answer(nvfp4_gemm_supported(&g, 90)) == "");
 }
+
+// What other libraries take and this one does not: the sentence names the caller's field.
+TEST_CASE("formats: operands and layouts that are left for later are refused by name") {
+  struct Row {
+    const char* what;
+    int capability;
+    void (*set)(nvfp4_gemm_desc& g);
+    const char* sentence;
+  };
+  const Row kRows[] = {
+      {"MXFP8 tokens of E4M3, a number that has no name yet", 100,
+       [](nvfp4_gemm_desc& g) { g.a_type = 7; },
+       "a_type = 7 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16"},
+      {"tokens quantized by another format than the weights", 100,
+       [](nvfp4_gemm_desc& g) { g.a_type = NVFP4_TYPE_MXFP4; },
+       "a_type = NVFP4_TYPE_MXFP4 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16"},
+      {"fp32 tokens", 90, [](nvfp4_gemm_desc& g) { g.a_type = NVFP4_TYPE_F32; },
+       "a_type = NVFP4_TYPE_F32 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16"},
+      {"fp16 tokens beside UE8M0 scales", 90,
+       [](nvfp4_gemm_desc& g) { g.a_type = NVFP4_TYPE_F16; },
+       "operand_format = NVFP4_OPERAND_FORMAT_MXFP4 with a_type = NVFP4_TYPE_F16 has no kernel for "
+       "compute capability 9.0"},
+      {"an operand format of 8-bit elements", 100,
+       [](nvfp4_gemm_desc& g) { g.operand_format = 3; },
+       "operand_format = 3 is none of NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_OPERAND_FORMAT_MXFP4, "
+       "NVFP4_OPERAND_FORMAT_E2M1_UE8M0"},
+      {"DeepGEMM's packed scales, FlashInfer's 8x4", 100,
+       [](nvfp4_gemm_desc& g) { g.b_scale_layout = 3; },
+       "b_scale_layout = 3 is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
+      {"the same of tokens", 100, [](nvfp4_gemm_desc& g) { g.a_scale_layout = 3; },
+       "a_scale_layout = 3 is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
+      {"a K that ends within a scale", 100, [](nvfp4_gemm_desc& g) { g.k = 48; },
+       "k = 48 is not a multiple of 32, the elements that share a scale; nearest 32 or 64"},
+      {"steps of 96 along K, by a variant of that name", 103,
+       [](nvfp4_gemm_desc& g) { g.variant = "sm100_256x256x96"; },
+       "variant = \"sm100_256x256x96\" is none of:"},
+      {"MXFP4 tokens before 9.0", 80, [](nvfp4_gemm_desc&) {},
+       "a_type = NVFP4_TYPE_NONE has no kernel for compute capability 8.0"},
+      {"MXFP4 tokens on 12.0", 120, [](nvfp4_gemm_desc&) {},
+       "a_type = NVFP4_TYPE_NONE has no kernel for compute capability 12.0"},
+  };
+  for (const Row& row : kRows) {
+    CAPTURE(row.what);
+    Product p(NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_TYPE_NONE, 1, true);
+    nvfp4_gemm_desc g = p.desc();
+    g.a = g.a_scales = g.b = g.b_scales = nullptr, g.d = nullptr;  // sizes alone, no workspace
+    REQUIRE(answer(nvfp4_gemm_supported(&g, 100)) == "");
+    row.set(g);
+    CHECK(answer(nvfp4_gemm_supported(&g, row.capability)).rfind(row.sentence, 0) == 0);
+  }
+}

@@ -100,6 +100,22 @@ class Multiply(unittest.TestCase):
         for format_ in FORMATS:
             np.testing.assert_array_equal(product(format_, 127), expected)
 
+    def test_what_is_left_for_later_is_refused(self):
+        x = floats(10, 3, K)
+        weight = nvfp4gemm.quantize(floats(3, N, K), format="mxfp4")
+        for dtype in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, np.uint8, np.float32):
+            a, name = x.astype(dtype), np.dtype(dtype).name
+            for call, said in ((lambda: nvfp4gemm.mm(a, weight), f"a is of {name}; expected"),
+                               (lambda: nvfp4gemm.linear(a, weight), f"x is of {name}; expected")):
+                with self.subTest(name), self.assertRaisesRegex(TypeError, said):
+                    call()
+        for layout in ("8x4", "deepgemm"):
+            said = f"scale_layout is '{layout}'; there are '128x4', 'linear'"
+            for call in (lambda: nvfp4gemm.quantize(x, format="mxfp4", scale_layout=layout),
+                         lambda: weight.with_scales(layout)):
+                with self.subTest(layout), self.assertRaisesRegex(ValueError, said):
+                    call()
+
 
 class Parts(unittest.TestCase):
     def test_slices_have_the_values_of_the_whole(self):
