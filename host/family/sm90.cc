@@ -237,7 +237,8 @@ nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, 
                                 Sm90Params* p) {
   const uint32_t tile = plan.variant->tile_tokens;
   const bool clipped = tile >= kTokensOfCutBox && g.m < tile;
-  const uint32_t rows = clipped ? static_cast<uint32_t>(g.m) : tile;
+  uint32_t rows = clipped ? static_cast<uint32_t>(g.m) : tile;
+  if (plan.grouped) rows = rows_of_grouped_box(tile);
   if (plan.a_halves_bytes > 0) {
     const int64_t stride = plan.a_halves_batches == 1 ? 0 : g.m * g.k;
     return encode_tensor_map(driver, "a in bf16", MapElement::half, g.workspace, g.m, g.k, g.l, g.k,
@@ -248,7 +249,7 @@ nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, 
   const int64_t stages = ceil_div(g.k, kSm90StageK);  // each has all rows (tokens_kernel.cuh)
   return encode_tensor_map(driver, "a in fp16", MapElement::half, g.workspace, p->m_padded,
                            kSm90StageK, stages, kSm90StageK, int64_t{p->m_padded} * kSm90StageK,
-                           tile, &p->tokens);
+                           rows, &p->tokens);
 }
 
 // The rows of all groups are those of one matrix, decoded row by row.

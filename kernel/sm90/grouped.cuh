@@ -195,11 +195,13 @@ template <typename Tile>
 __device__ void load_listed_tokens(Cta90<Tile> cta) {
   constexpr uint32_t kSlotK = Tile::kSlotSteps * kScaleTileK;
   const uint32_t slots = cta.count * Tile::kSlotsPerStage;
-  const uint32_t box_rows = Tile::kNaturalTokens ? rows_of_box<Tile>(cta.p) : Tile::kTokens;
+  constexpr uint32_t kBoxRows = rows_of_grouped_box(Tile::kTokens);
   RingPosition<Tile::kSlots> at;
   uint32_t stored = 0;  // the first of the CTA's tiles whose sums may not be stored
   for (uint32_t number = 0; await_listed(cta, number); ++number) {
     give_back_listed(cta, number);
+    const uint32_t rows = min(Tile::kTokens, cta.tile.row_end - cta.tile.token_tile);
+    const uint32_t boxes = (rows + kBoxRows - 1) / kBoxRows;
 #pragma unroll 1
     for (uint32_t i = 0; i < slots; ++i, at.advance()) {
       if constexpr (!Tile::kWholeSums) {
@@ -210,14 +212,17 @@ __device__ void load_listed_tokens(Cta90<Tile> cta) {
       }
       wait_for_slot(cta, at);
       const uint32_t bar = cta.tokens_full(at.stage);
-      ptx::mbarrier_arrive_expect_tx(bar, box_rows * (Tile::kSlotSteps * kTokenRowBytes));
+      ptx::mbarrier_arrive_expect_tx(bar, boxes * (kBoxRows * Tile::kSlotSteps * kTokenRowBytes));
       const uint32_t stage = Tile::kNaturalTokens ? 0 : i / Tile::kSlotsPerStage;
       const uint32_t k = (Tile::kNaturalTokens ? i : i % Tile::kSlotsPerStage) * kSlotK;
+      for (uint32_t row = 0; row < boxes * kBoxRows; row += kBoxRows) {
+        const uint32_t to = cta.tokens(at.stage) + row * kTokenRowBytes;
 #pragma unroll
-      for (uint32_t step = 0; step < Tile::kSlotSteps; ++step) {
-        ptx::cp_async_bulk_tensor_3d(cta.tokens(at.stage) + step * Tile::kSlabBytes, &cta.p.tokens,
-                                     k + step * kScaleTileK, cta.tile.token_tile, stage, bar,
-                                     ptx::kEvictLast);
+        for (uint32_t step = 0; step < Tile::kSlotSteps; ++step) {
+          ptx::cp_async_bulk_tensor_3d(to + step * Tile::kSlabBytes, &cta.p.tokens,
+                                       k + step * kScaleTileK, cta.tile.token_tile + row, stage,
+                                       bar, ptx::kEvictLast);
+        }
       }
     }
   }

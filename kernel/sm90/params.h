@@ -15,6 +15,11 @@ constexpr uint32_t kSm90StageK = 256;  // split-K and padding use multiples of t
 // Tiles of up to this many tokens load 16-bit tokens in boxes with no more rows than there are
 // tokens.
 constexpr uint32_t kTokensOfCutBox = 64;
+// Rows of a box of tokens of a grouped product by a tile of so many: a group has few rows where the
+// tile has few, and those of its neighbours are not asked for.
+NVFP4_HOST_DEVICE constexpr uint32_t rows_of_grouped_box(uint32_t tile_tokens) {
+  return tile_tokens <= 32 ? 8 : tile_tokens;
+}
 constexpr uint32_t kTokenRowBytes = 128;  // one token of a sub-tile: 64 elements in fp16
 constexpr uint32_t kTokenKernelThreads = 128;
 constexpr uint32_t kTokenKernelRows = 16;  // of a CTA
