@@ -60,34 +60,36 @@
  *                x = fma(beta, C, x)
  *                x = x + bias
  *                D = round(act(x))
- *            and of a gated product, with y made of b2 as x of b,
+ *            A gated product computes y from b2 as it computes x from b, and then
  *                x = min(x, gate_limit)
  *                y = max(min(y, gate_limit), -gate_limit) + gate_beta
  *                D = round(act(x) * y)
  *            Each operation is fp32 and rounded to nearest even, subnormals kept; a factor, C or
  *            bias that is not given takes no part; act() is built from such operations by the
  *            formulas of docs/numerics.md; round() is one rounding to nearest even to the type of
- *            D, to infinity beyond its largest value, subnormals kept. So all but acc has the same
- *            bits everywhere. Up to 4 CTAs may share K where it is above 1792: their parts are
- *            added in fp32. With n = ceil(K/64), and 2 more for such a K, S = sum
- *            |a*scale_a*b*scale_b| and z the number of steps in which a block of 16 products that
- *            are all zero has two scales of 256 and more,
+ *            D, to infinity beyond its largest value, subnormals kept. So everything except acc has
+ *            the same bits everywhere. If K is above 1792, up to 4 CTAs may share it, and their
+ *            partial sums are added in fp32. Let n be ceil(K/64), plus 2 for such a K. Let S be the
+ *            sum of |a*scale_a*b*scale_b|. Let z be the number of steps that have a block of 16
+ *            products that are all zero, although both its scales are 256 or more. Then
  *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
- *            Under the later model z counts as 0. acc is exact if every partial sum fits 24 bits in
- *            units of 2^u, and u >= -19 or no block has two scales of 256 or more.
+ *            acc is exact if every partial sum fits 24 bits in units of 2^u, and u >= -19 or no
+ *            block has two scales of 256 or more. docs/numerics.md has a later model of the tensor
+ *            core, in which z is 0.
  *            UE8M0 scales: the bound holds for S below 2^127, with two terms in place of z * 2^-18.
- *            One is n * 2^-149. The other, 0 under the later model, is the sum over the steps of
+ *            One is n * 2^-149. The other, 0 in the later model, is the sum over the steps of
  *            2^(E-32), where 2^E is the largest product of the scales of a block of zeros. acc is
  *            exact if every partial sum fits as above, u >= -149 and E <= u + 35.
  *
  *            9.0 (Hopper): an element times its scale is exact in fp16, and fp16 tensor cores form
- *            the sum: 16 steps for every 256 of K begun, of 16 elements each that need not be
- *            neighbours, and up to 32 partial sums along K added in fp32. Tiles of up to 4 tokens
- *            add exact sums of 16 neighbours in fp32, in up to 24 partial sums. So bits depend on
- *            the tile. If each partial sum in any order, including single products, fits 24 bits in
- *            units of 2^u, acc is exact and D has the same bits. Otherwise let n = 16 * ceil(K/256)
- *            and E the largest exponent of a partial sum, which is at most (S + |exact|) / 2, or of
- *            two factors element * scale together (each counted as at least 2^-7). Then
+ *            the sum. Each 256 of K, the last one perhaps incomplete, takes 16 steps of 16 elements
+ *            that need not be neighbours. Up to 32 partial sums along K are added in fp32. Tiles of
+ *            up to 4 tokens compute exact sums of 16 neighbours and add these in fp32, in up to 24
+ *            partial sums. So bits depend on the tile. If each partial sum in any order, including
+ *            single products, fits 24 bits in units of 2^u, acc is exact and D has the same bits.
+ *            Otherwise let n = 16 * ceil(K/256) and E the largest exponent of a partial sum, which
+ *            is at most (S + |exact|) / 2, or of two factors element * scale together (each counted
+ *            as at least 2^-7). Then
  *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25)
  *            The second term is larger where large products cancel.
  *
@@ -100,14 +102,14 @@
  *
  *            Fields, enumerators and functions marked (**) are declared but not implemented. A call
  *            that asks for one returns NVFP4_STATUS_NOT_SUPPORTED with a message that names it, and
- *            changes nothing. They are, of grouped products, all that their section does not list.
- *            Gated products exist on 9.0, in the reference, and on 10.x for NVFP4
- *            tokens with 128x4 scales of the weights. Their kernels need K > 0, and those for 9.0
- *            refuse batch_invariant.
+ *            changes nothing. For grouped products, everything that their section does not list is
+ *            not implemented either. Gated products exist in the reference, on 9.0, and on 10.x for
+ *            NVFP4 tokens if the scales of the weights are 128x4. Their kernels need K > 0, and
+ *            those for 9.0 refuse batch_invariant.
  *
  * SPEED      Row-major fp16 D with a host alpha uses the fastest epilogue. On 9.0, with K a
  *            multiple of 64 and 128x4 scales, so do bf16 D, alpha on the device, tensor scales and
- *            a bias of columns. Everything else uses the general epilogue, which is slower.
+ *            a bias per column. Everything else uses the general epilogue, which is slower.
  */
 #ifndef NVFP4_GEMM_H
 #define NVFP4_GEMM_H
@@ -142,22 +144,22 @@ NVFP4_API const char *nvfp4_build_info(void);
 
 /* ---- Status ---------------------------------------------------------------------------------- */
 
-/* Values are pinned: a number never changes its meaning. 20-39: your arguments. 40-59: this
- * machine. 60-79: the driver said no; nvfp4_last_error() then names the driver call and its result.
- * */
+/* Values are pinned: a number never changes its meaning. 20-39 are about your arguments, 40-59
+ * about this machine. 60-79 mean that the driver refused; nvfp4_last_error() then names the driver
+ * call and its result. */
 typedef int32_t nvfp4_status;
 enum {
   NVFP4_SUCCESS = 0,
-  NVFP4_STATUS_INTERNAL = 1,           /* a bug in this library, please report the sentence       */
+  NVFP4_STATUS_INTERNAL = 1,           /* a bug in this library; please report the message        */
 
   NVFP4_STATUS_NULL_POINTER = 20,      /* a required pointer is NULL                              */
   NVFP4_STATUS_MISALIGNED = 21,        /* an address, leading dimension or stride                 */
   NVFP4_STATUS_INVALID_VALUE = 22,     /* a number is outside its range                           */
   NVFP4_STATUS_INVALID_ENUM = 23,      /* a field holds none of the values of its enumeration     */
-  NVFP4_STATUS_INVALID_STRUCT = 24,    /* struct_size is wrong, or an unknown tail is not zero    */
+  NVFP4_STATUS_INVALID_STRUCT = 24,    /* struct_size is wrong, or fields unknown here are not 0  */
   NVFP4_STATUS_OVERLAP = 25,           /* D overlaps an input                                     */
   NVFP4_STATUS_LIMIT = 26,             /* a size above a stated limit                             */
-  NVFP4_STATUS_NOT_SUPPORTED = 28,     /* declared in this header, not there in this version      */
+  NVFP4_STATUS_NOT_SUPPORTED = 28,     /* declared in this header, but not in this version        */
 
   NVFP4_STATUS_NO_DRIVER = 40,         /* libcuda.so.1 cannot be opened, or is a stub             */
   NVFP4_STATUS_DRIVER_TOO_OLD = 41,    /* the driver is older than the images or lacks an entry   */
@@ -170,17 +172,17 @@ enum {
   NVFP4_STATUS_DRIVER_ERROR = 60,      /* any other failure of a driver call                      */
   NVFP4_STATUS_PRIOR_ERROR = 61,       /* the context carries an error of earlier work            */
   NVFP4_STATUS_OUT_OF_MEMORY = 62,     /* the driver ran out of memory, or the host for a plan    */
-  NVFP4_STATUS_WRONG_RESULT = 63       /* nvfp4_selftest: a kernel computes what it must not      */
+  NVFP4_STATUS_WRONG_RESULT = 63       /* nvfp4_selftest: a kernel computed a wrong result        */
 };
 
-/* "NVFP4_STATUS_MISALIGNED" and so on; "NVFP4_STATUS_UNKNOWN" for a number that is none.
+/* "NVFP4_STATUS_MISALIGNED" and so on; "NVFP4_STATUS_UNKNOWN" for any other number.
  * A static string.                                                                     Since 0.1 */
 NVFP4_API const char *nvfp4_status_name(nvfp4_status status);
 
 /* What the status means, one sentence. A static string, never NULL.                    Since 0.1 */
 NVFP4_API const char *nvfp4_status_string(nvfp4_status status);
 
-/* The sentence of the last failed call on this thread: field, value, rule; "" if none failed yet.
+/* The message of the last failed call on this thread: field, value, rule; "" if none failed yet.
  * Valid until the next failing call on the same thread.                                Since 0.1 */
 NVFP4_API const char *nvfp4_last_error(void);
 
@@ -191,16 +193,16 @@ NVFP4_API const char *nvfp4_last_error(void);
 typedef void (*nvfp4_log_callback)(void *user, int32_t level, const char *line);
 
 /* Sends the lines up to `level` to the callback and none to stderr; NULL goes back to stderr and
- * NVFP4_LOG. For the process. A call under way in another thread may still use the callback before,
- * so its code and `user` must outlive such calls; each setting keeps a few bytes for the same
- * reason. INVALID_VALUE: level is not 0 to 3.                                       Since 0.1 */
+ * NVFP4_LOG. This holds for the whole process. Calls in other threads may still use the previous
+ * callback until they return, so its code and `user` must outlive them. For the same reason each
+ * call of this function keeps a few bytes. INVALID_VALUE: level is not 0 to 3.       Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void *user,
                                               int32_t level);
 
 /* ---- Types ----------------------------------------------------------------------------------- */
 
-/* Type of C, D, bias, and of an A that is not quantized. The last three are E2M1 codes plus
- * generated scales, for D only. */
+/* Type of C, D and bias, and of A if it is not quantized. The last three are for D only: E2M1 codes
+ * with scales that the kernel computes. */
 enum {
   NVFP4_TYPE_NONE = 0,
   NVFP4_TYPE_F16 = 1,
@@ -211,12 +213,13 @@ enum {
   NVFP4_TYPE_E2M1_UE8M0 = 6            /* a UE8M0 scale per 16                                    */
 };
 
-/* Where the scale of (row, k) lies. Required: the layout is never guessed. ks = k / 16 below; where
- * 32 elements share a scale, as in MXFP4, read K / 2 for K and k / 2 for k: both layouts depend on
- * the number of scales in a row alone, so nvfp4_scale_convert takes such scales with k / 2.
+/* Where the scale of (row, k) is stored. The field is required; the layout is never guessed. Below,
+ * ks is k / 16. Both layouts depend only on the number of scales in a row. So where 32 elements
+ * share a scale, as in MXFP4, read K / 2 for K and k / 2 for k, and pass k / 2 to
+ * nvfp4_scale_convert.
  *
- * LINEAR  byte  row * (K/16) + ks. No padding; 10.x converts it on every call (nvfp4_gemm_explain
- *         says how many bytes), so convert weights once, by nvfp4_scale_convert.
+ * LINEAR  byte  row * (K/16) + ks. There is no padding. 10.x converts this layout on every call
+ *         (nvfp4_gemm_explain says how many bytes), so convert weights once: nvfp4_scale_convert.
  * 128X4   The layout that tensor cores read (cuBLASLt, CUTLASS, torch.nn.functional.scaled_mm):
  *         512-byte tiles of 128 rows x 4 scales, tiles along K first, then along rows:
  *           byte = ((row/128) * ceil(K/64) + ks/4) * 512 + (row%32) * 16 + ((row%128)/32) * 4 +
@@ -224,13 +227,15 @@ enum {
  *         Rows round up to 128 and scales to 4: nvfp4_scale_bytes() counts the padding, which must
  *         be addressable; its values are never used. A batch starts a new tile.
  *
- * SLICES  Rows r and up, or k and up, of a matrix are a matrix with the same ld, where its codes
- *         begin at a multiple of 16 bytes: every r, a k that is a multiple of 32. Their scales:
- *           128X4   rows: r a multiple of 128, from byte (r/128) * ceil(K/64) * 512 on. Of K: k a
- *                   multiple of 64, tiles k/64 and up of each 128 rows, copied next to each other.
- *                   What the last tiles hold beyond the slice counts as padding.
- *           LINEAR  rows: from byte r * (K/16) on, where that is a multiple of 16. Of K: copied.
- *         For any other slice convert to LINEAR, cut, and convert back. */
+ * SLICES  A slice of a matrix, from row r on or from column k of K on, is a matrix with the same
+ *         ld. Its codes must begin at a multiple of 16 bytes, which holds for every r and for each
+ *         k that is a multiple of 32. Its scales:
+ *           128X4   from row r on, a multiple of 128: from byte (r/128) * ceil(K/64) * 512 on.
+ *                   From k on, a multiple of 64: for each 128 rows copy the tiles from k/64 on, one
+ *                   after the other. What the last tiles hold beyond the slice counts as padding.
+ *           LINEAR  from row r on: from byte r * (K/16) on, which must be a multiple of 16.
+ *                   From k on: copy them.
+ *         For any other slice convert to LINEAR, copy the part, and convert back. */
 enum {
   NVFP4_SCALE_LAYOUT_UNSET = 0,        /* invalid on purpose                                      */
   NVFP4_SCALE_LAYOUT_128X4 = 1,
@@ -238,33 +243,34 @@ enum {
 };
 
 /* What A and B hold: their elements, the format of their scales and how many elements share one.
- * Elements are E2M1 in all. A UE8M0 scale is 2^(byte - 127); 0xFF is NaN, and there is no zero.
- * The reference multiplies all of them. Kernels for UE8M0 scales: 10.x, where A has that format;
- * 9.0, with a_type BF16 or with A in that format, which is then decoded to bf16 in the workspace on
- * every call: 4 * 2^126 and more become infinite. All else is refused as NOT_SUPPORTED. */
+ * Elements are E2M1 in every format. A UE8M0 scale is 2^(byte - 127); 0xFF is NaN, and there is no
+ * zero. The reference takes all formats. On 10.x kernels take UE8M0 scales if A has such a format.
+ * On 9.0 they take them with a_type BF16, or if A has such a format. In that case every call
+ * decodes A to bf16 in the workspace, and 4 * 2^126 and more become infinite. All else is refused
+ * as NOT_SUPPORTED. */
 enum {
   NVFP4_OPERAND_FORMAT_NVFP4 = 0,      /* UE4M3 per 16                                            */
   NVFP4_OPERAND_FORMAT_MXFP4 = 1,      /* UE8M0 per 32; K a multiple of 32                        */
   NVFP4_OPERAND_FORMAT_E2M1_UE8M0 = 2  /* UE8M0 per 16                                            */
 };
 
-/* How a UE8M0 scale is made of a block's largest magnitude m * 2^e, 1 <= m < 2. UE4M3 scales have
- * one rule, nvfp4_quantize_host's, and take DEFAULT.
+/* How a UE8M0 scale follows from a block's largest magnitude m * 2^e, 1 <= m < 2. UE4M3 scales have
+ * a single rule, that of nvfp4_quantize_host, and need DEFAULT.
  *   ROUND_UP  2^(e-2) if m <= 1.5, else 2^(e-1): no element is clipped. DEFAULT means this.
- *   FLOOR     2^(e-2), as the MX specification of OCP has it: what is above 6 scales is clipped. */
+ *   FLOOR     2^(e-2), as in the MX specification of OCP: elements above 6 scales are clipped. */
 enum {
   NVFP4_SCALE_RULE_DEFAULT = 0,
   NVFP4_SCALE_RULE_ROUND_UP = 1,
   NVFP4_SCALE_RULE_FLOOR = 2
 };
 
-/* Where element (row, column) of C and D lies: row * ld + column, or column * ld + row. */
+/* Where element (row, column) of C and D is: at row * ld + column, or column * ld + row. */
 enum { NVFP4_CD_ORDER_ROW_MAJOR = 0, NVFP4_CD_ORDER_COLUMN_MAJOR = 1 };
 
 /* Bias has a value for each column of D (an output feature), or for each row (a token). */
 enum { NVFP4_BIAS_AXIS_COLUMN = 0, NVFP4_BIAS_AXIS_ROW = 1 };
 
-/* alpha and beta by value, or read from device memory when the kernel runs. */
+/* HOST: alpha and beta are given by value. DEVICE: the kernel reads them from device memory. */
 enum { NVFP4_SCALARS_HOST = 0, NVFP4_SCALARS_DEVICE = 1 };
 
 /* Applied last, before the rounding to D's type. NaN stays NaN.
@@ -286,9 +292,9 @@ enum {
 /* Programmatic dependent launch. OFF: the kernel starts after all earlier work of the stream. ON:
  * it may start early and waits before its first read. ON_STATIC_WEIGHTS: B and its scales are
  * promised not to be written by earlier work that may still run, so they may be loaded ahead of
- * that wait. D has the same bits in all three. Where a workspace is needed the kernel that fills it
- * starts after all earlier work, whatever the field says; and the field has no effect where K = 0:
- * D is filled, or computed by a small kernel. */
+ * that wait. D has the same bits in all three. If the product needs a workspace, the kernel that
+ * fills it starts after all earlier work in any case. With K = 0 the field has no effect: D is
+ * filled, or computed by a small kernel. */
 enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
 
 /* One problem: L independent products that share M, N, K and the leading dimensions.
@@ -435,7 +441,7 @@ typedef struct nvfp4_gemm_desc {
   int32_t reserved2[4];                /* 0                                                       */
 } nvfp4_gemm_desc;
 
-/* Everything 0 but struct_size: alpha, too, so set it, or D is all 0. */
+/* Everything except struct_size is 0. That includes alpha: set it, or D is all 0. */
 #ifdef __cplusplus
 static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
   nvfp4_gemm_desc desc = nvfp4_gemm_desc();
@@ -456,17 +462,17 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
  * any machine; then driver, context, device and images. A failure of the kernel itself, being
  * asynchronous, shows in the caller's next driver call.
  *
- * Allocates nothing and waits for nothing. The stream may be captured into a graph, in any mode; a
- * product is one kernel node, two where it needs a workspace, with a programmatic edge between
- * them; three on 10.x where the scales of both operands are linear (K = 0: one memset node per
- * batch, or one for all; a kernel node where D is more than fp16 of alpha * 0). Only the first use
- * of a kernel loads code, for which the thread's capture mode is
- * relaxed.                                                                             Since 0.1 */
+ * Allocates nothing and waits for nothing. The stream may be captured into a graph, in any mode. A
+ * product is one kernel node. If it needs a workspace it is two nodes with a programmatic edge
+ * between them, and on 10.x three if the scales of both operands are linear. With K = 0 it is one
+ * memset node per batch, or one for all, or a kernel node if D is more than fp16 of alpha * 0. Only
+ * the first use of a kernel loads code, and the thread's capture mode is relaxed
+ * meanwhile.                                                                           Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
 
-/* Opens the driver, loads the kernels that serve the current context's device, and their code into
- * the context. Never needed; for programs that want no loading later. Refused as nvfp4_gemm_run is:
- * no driver, no device, no context, no kernel.                                         Since 0.1 */
+/* Opens the driver, and loads into the current context the code of all kernels that serve its
+ * device. A program needs this only if nothing may be loaded later. It is refused as nvfp4_gemm_run
+ * is: no driver, no device, no context, no kernel.                                   Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_prepare(void);
 
 /* Computes small products with every variant that serves the current context's device and compares
@@ -545,24 +551,25 @@ NVFP4_API void nvfp4_gemm_plan_destroy(nvfp4_gemm_plan *plan);
 NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
                                             int32_t compute_capability);
 
-/* Bytes of workspace that the problem needs on a device of that compute capability: exact. On 10.x
- * 0 but for linear scales, whose 128x4 form lies there; on 9.0 0 for few tokens, for many their
- * fp16 form; elsewhere, with a 16-bit A, sums of parts of K. desc->workspace is not looked at.
- * Refused as by nvfp4_gemm_supported otherwise, *bytes unchanged.                   Since 0.1 */
+/* Bytes of workspace that the problem needs on a device of that compute capability, exactly. On
+ * 10.x the workspace holds linear scales converted to 128x4, on 9.0 the decoded tokens of large
+ * tiles, and elsewhere, with a 16-bit A, the sums of K partitions; in other cases 0 bytes are
+ * needed. desc->workspace is not looked at. Refused as by nvfp4_gemm_supported otherwise; *bytes is
+ * then unchanged.                                                                   Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
                                                   int32_t compute_capability, uint64_t *bytes);
 
-/* The same for a reader, in lines of text: images in the order tried, variant, tile, stages, grid,
- * waves on a device of sm_count SMs, what the plan's mechanisms have run on, bytes, the least time
- * that memory and tensor cores of a B200 (7.68 TB/s, 1.5 GHz) or an H200 allow, what the planner
- * compared, and a command line for the problem again (batch strides of scales excepted). A program
- * asks nvfp4_gemm_describe: the wording may change with any version. INVALID_VALUE: the buffer is
- * too small; it holds what fits, NUL at the end, and the sentence says how many bytes it takes.
- * 4096 are plenty.                                                                  Since 0.1 */
+/* Describes the plan in lines of text, for a reader: images in the order tried, variant, tile,
+ * stages, grid, waves on a device of sm_count SMs, what the plan's mechanisms have run on, bytes,
+ * the speed-of-light bound of a B200 (7.68 TB/s, 1.5 GHz) or an H200, and what the planner
+ * compared. The last line is a command line for the same problem, without batch strides of scales.
+ * A program asks nvfp4_gemm_describe, because the wording may change with any version.
+ * INVALID_VALUE: the buffer is too small. It then holds what fits, with a NUL at the end, and the
+ * message says how many bytes are needed. 4096 are plenty.                           Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc *desc, int32_t compute_capability,
                                           int32_t sm_count, char *buffer, size_t bytes);
 
-/* What speaks for a plan: the best of what its mechanisms have run on.
+/* The evidence for a plan: what its mechanisms have run on.
  * ASSEMBLED  nowhere: the images assemble for such a device
  * EMULATOR   in the emulator alone
  * PUBLISHED  others' kernels on such a GPU; this library's own in the emulator
@@ -579,8 +586,8 @@ enum {
 /* How D leaves the kernel: element by element from its threads, or in boxes by TMA. */
 enum { NVFP4_STORE_NONE = 0, NVFP4_STORE_THREADS = 1, NVFP4_STORE_TMA = 2 };
 
-/* Which code makes D of the sums: code of its own for what the problem asks, or the one that serves
- * every problem and is slower (docs/performance.md). */
+/* Which epilogue computes D from the sums: one specialised for this problem, or the general one,
+ * which serves every problem and is slower (docs/performance.md). */
 enum { NVFP4_EPILOGUE_NONE = 0, NVFP4_EPILOGUE_FAST = 1, NVFP4_EPILOGUE_GENERAL = 2 };
 
 /* A plan, in numbers. Where no kernel multiplies (M, N, K or L is 0) the pointers are NULL,
@@ -636,14 +643,15 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
 
 /* ---- Grouped products ------------------------------------------------------------------------ */
 
-/* Rows of A and D for several groups, one launch, as the experts of a layer: group g has its own
- * rows, and its own B. Which rows are a group's is in device memory, and no function reads it on
- * the host. They are there on compute capability 9.0, 10.0 and 10.3 with K > 0, D in 16 or 32 bits
- * and a_tensor_scale_rows 0. group_alpha2 and group_d_tensor_scale are (**). A workspace is needed
- * where nvfp4_grouped_workspace_bytes says so: on 10.x for LINEAR scales of A, on 9.0 for NVFP4
- * tokens, which are decoded first. A row has the bits of the product of its group's rows alone: on
- * 10.x with batch_invariant = 1; on 9.0 with the variant that nvfp4_grouped_describe names and K in
- * one part ("/1"), a variant that does not depend on rows_hint if batch_invariant = 1.
+/* One launch for several groups, such as the experts of a layer. Group g has its own rows of A and
+ * D and its own B. Device memory says which rows belong to a group, and no function reads it on the
+ * host. Grouped products exist on compute capability 9.0, 10.0 and 10.3, with K > 0, D in 16 or 32
+ * bits and a_tensor_scale_rows 0. group_alpha2 and group_d_tensor_scale are (**). A workspace is
+ * needed where nvfp4_grouped_workspace_bytes says so: on 10.x for LINEAR scales of A, on 9.0 for
+ * NVFP4 tokens, which are decoded first. A row has the bits of the product of its group's rows
+ * alone: on 10.x with batch_invariant = 1; on 9.0 with the variant that nvfp4_grouped_describe
+ * names and K in one part ("/1"), a variant that does not depend on rows_hint if batch_invariant =
+ * 1.
  * ENDS    group g has rows rows[g-1] to rows[g] of A, the first one from 0 on.
  * COUNTS  group g has rows[g] rows, from row g * capacity on. */
 enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
@@ -680,8 +688,8 @@ typedef struct nvfp4_grouped_desc {
   int32_t reserved[4];                 /* 0                                                       */
 } nvfp4_grouped_desc;
 
-/* Each as the function of nvfp4_gemm_desc of that name: on `stream`, of host memory alone, or on
- * the CPU. A grouped plan is run by nvfp4_gemm_plan_run and destroyed by nvfp4_gemm_plan_destroy.
+/* Each works as the function for nvfp4_gemm_desc of the same name. nvfp4_gemm_plan_run runs a
+ * grouped plan, and nvfp4_gemm_plan_destroy destroys it.
  *                                                                                    Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_grouped_run(const nvfp4_grouped_desc *desc, void *stream);
 NVFP4_API nvfp4_status nvfp4_grouped_plan_create(const nvfp4_grouped_desc *desc,
@@ -803,8 +811,8 @@ typedef struct nvfp4_quantize_desc {
   int32_t reserved[1];                 /* 0                                                       */
 } nvfp4_quantize_desc;
 
-/* Bytes of workspace that nvfp4_quantize needs: 0 but for AMAX. Addresses are not looked at. No
- * driver.
+/* Bytes of workspace that nvfp4_quantize needs: 0 except for AMAX. Addresses are not looked at. No
+ * driver is needed.
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_quantize_workspace_bytes(const nvfp4_quantize_desc *desc,
                                                       uint64_t *bytes);
@@ -832,16 +840,15 @@ NVFP4_API nvfp4_status nvfp4_scale_convert(const void *src, int32_t src_layout, 
                                            int32_t dst_layout, int64_t rows, int64_t k,
                                            void *stream);
 
-/* What is quantized right after it was made, by one kernel: z [rows][k] in fp32, as
- * docs/numerics.md says, each operation rounded to nearest even, then quantized like
- * nvfp4_quantize's x.
+/* One kernel computes z [rows][k] in fp32 and quantizes it as nvfp4_quantize quantizes x. Each
+ * operation is rounded to nearest even (docs/numerics.md).
  * SILU_MUL  z = silu(x) * y: the gated halves of a feed-forward layer.
  * RMS_NORM  h = x, or with a residual y, h = x + y rounded to the type and written to y. Then
  *           z = (h * (1 / sqrt(sum(h^2) / k + epsilon))) * weight, the sum over a row in one fixed
  *           order of 256 partial ones. */
 enum { NVFP4_FUSED_UNSET = 0, NVFP4_FUSED_SILU_MUL = 1, NVFP4_FUSED_RMS_NORM = 2 };
 
-/* Its operands, all in device memory (for nvfp4_fused_quantize_host in the host's).
+/* Operands of a fused quantizer, all in device memory; in host memory for the function ..._host.
  *   struct_size  sizeof(nvfp4_fused_quantize_desc); larger ones as in nvfp4_gemm_desc.
  *   rows, k      0 .. 2^31-1; k a multiple of 16. Either 0: success, nothing is read or written.
  *   type         of x, y and weight: NVFP4_TYPE_F16, _BF16 or _F32, and their alignment. x_ld and
