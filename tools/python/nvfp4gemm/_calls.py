@@ -73,12 +73,13 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
     """
     if getattr(b, "pre_quant_scale", None) is not None:
         raise ValueError("b has a pre_quant_scale, which linear() applies to its x; mm() does not")
+    maxima = None if amax is None and row_amax is None else Maxima(amax, row_amax)
     return _product(("a", "b"), a, b, out_dtype, bias, activation, c, alpha, beta, out,
-                    batch_invariant, launch, maxima=Maxima(amax, row_amax))
+                    batch_invariant, launch, None, maxima)
 
 
 def _product(names, a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
-             source=None, maxima=Maxima(None, None)):
+             source=None, maxima=None):
     """mm() of what its caller names so; `source` is what a was quantized from."""
     if not isinstance(b, Packed):
         raise TypeError(f"{names[1]} is {type(b).__name__}; expected what quantize() returns")
@@ -90,13 +91,12 @@ def _product(names, a, b, out_dtype, bias, activation, c, alpha, beta, out, batc
         raise ValueError(f"{(names[0], 'bias', 'c')[wanting]} requires a gradient, which a product "
                          f"with {has} does not have; detach it, or apply the activation to the "
                          "result")
-    by_operator = wanting is not None or arrays.compiling() or arrays.autocasts(b.codes)
-    if by_operator and any(x is not None for x in maxima):
-        raise ValueError("amax and row_amax are not there with gradients, in torch.compile and in "
-                         "torch.autocast")
-    if by_operator:
+    if wanting is not None or arrays.compiling() or arrays.autocasts(b.codes):
+        if maxima is not None:
+            raise ValueError("amax and row_amax are not there with gradients, in torch.compile and "
+                             "in torch.autocast")
         return _optional.ops.mm(a, b, *options, source, wanting is not None)
-    return _mm(a, b, *options, names=names, maxima=maxima)
+    return _mm(a, b, *options, names, None, maxima)
 
 
 def _scaled(arrays, x, weight):

@@ -11,7 +11,7 @@ import torch
 
 from nvfp4gemm import abi
 from nvfp4gemm._arrays import Torch
-from nvfp4gemm._gemm import Maxima, codes_ld, describe, describe_grouped
+from nvfp4gemm._gemm import codes_ld, describe, describe_grouped
 from nvfp4gemm._matrix import Matrix, constant_and_tensor, layout_number, row_bytes, scale_bytes
 
 _MOST_PLANS = 4096  # then the oldest goes; a plan is about a kilobyte
@@ -98,7 +98,7 @@ def _of(tensor):
 
 
 def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invariant, launch,
-       gate=None, maxima=Maxima(None, None)):
+       gate=None, maxima=None):
     codes = b.codes
     index = codes.get_device()
     if not _enter(index):
@@ -119,10 +119,11 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invari
     if fresh:
         d = _empty((m, b.rows), (b.rows, 1), _TORCH[number])
     key = (_signature(a) if packed else (m, *_of(a)), _signature(b), number if fresh else _of(d),
-           _of(bias), activation, _of(c), alpha, beta, batch_invariant, launch,
-           maxima.amax is None, maxima.row_amax is None)
+           _of(bias), activation, _of(c), alpha, beta, batch_invariant, launch)
     if gate is not None:
         key += (_signature(gate.b2), _of(gate.bias2), *gate[2:])
+    if maxima is not None:
+        key += (maxima.amax is None, maxima.row_amax is None)
     plan = _plans.get(key)
     if plan is None:
         plan = _make_plan(key, codes.device, (a, b, d, order, bias, activation, c, alpha, beta,
@@ -142,10 +143,11 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invari
             to.bias2 = gate.bias2.data_ptr()
     if c is not None:
         to.c = c.data_ptr()
-    if maxima.amax is not None:
-        to.d_amax = maxima.amax.data_ptr()
-    if maxima.row_amax is not None:
-        to.d_row_amax = maxima.row_amax.data_ptr()
+    if maxima is not None:
+        if maxima.amax is not None:
+            to.d_amax = maxima.amax.data_ptr()
+        if maxima.row_amax is not None:
+            to.d_row_amax = maxima.row_amax.data_ptr()
     if plan.workspace_bytes:
         workspace = _empty((plan.workspace_bytes,), (1,), torch.uint8)
         to.workspace, to.workspace_bytes = workspace.data_ptr(), plan.workspace_bytes

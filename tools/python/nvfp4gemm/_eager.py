@@ -159,7 +159,7 @@ def _beside(door, b, bias, gate, name):
 
 
 def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
-       names=("a", "b"), gate=None, maxima=Maxima(None, None)):
+       names=("a", "b"), gate=None, maxima=None):
     """`names` are what the caller calls a and b, and the b2 of a Gate."""
     door = b.door(names[1])
     if not door.gpu:  # there, the engine looks when it takes the addresses
@@ -194,8 +194,9 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
         d, order = door.result(out, "out", m, n)
     if c is not None:
         c = door.addend(c, "c", m, n, order)
-    maxima = Maxima(*(x if x is None else door.maxima(x, what, count) for x, what, count in
-                      zip(maxima, Maxima._fields, (1, m))))
+    if maxima is not None:
+        maxima = Maxima(*(x if x is None else door.maxima(x, what, count) for x, what, count in
+                          zip(maxima, Maxima._fields, (1, m))))
     type_ = result_type(arrays, a, out_dtype, out)
     try:
         if door.gpu:
@@ -211,9 +212,11 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
         if out is not None and error.status == abi.OVERLAP:
             raise ValueError(f"out shares memory with what is read: {error}") from None
         raise
-    for x in (out, *maxima):
-        if x is not None:
-            arrays.written(x)
+    if maxima is not None:
+        for x in maxima:
+            if x is not None:
+                arrays.written(x)
     if out is not None:
+        arrays.written(out)
         return out
     return d if leading is None else d.reshape(*leading, n)

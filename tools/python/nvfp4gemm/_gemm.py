@@ -47,7 +47,7 @@ def describe_gate(arrays, desc, b, gate, alpha, factor_of_a):
 
 
 def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_invariant,
-             launch, gate=None, maxima=Maxima(None, None)):
+             launch, gate=None, maxima=None):
     """The GemmDesc, addresses and all, of operands that came through the door."""
     desc = abi.GemmDescFields(m=d.shape[0], n=d.shape[1], k=b.k, l=1)
     desc.operand_format = abi.FORMATS[b.format]
@@ -83,10 +83,11 @@ def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_inv
         desc.alpha = desc.alpha * constant
     if gate is not None:
         describe_gate(arrays, desc, b, gate, alpha, factors[0][0] if packed else 1.0)
-    if maxima.amax is not None:
-        desc.d_amax = arrays.address(maxima.amax)
-    if maxima.row_amax is not None:
-        desc.d_row_amax = arrays.address(maxima.row_amax)
+    if maxima is not None:
+        if maxima.amax is not None:
+            desc.d_amax = arrays.address(maxima.amax)
+        if maxima.row_amax is not None:
+            desc.d_row_amax = arrays.address(maxima.row_amax)
     desc.activation = number_of(activation, abi.ACTIVATIONS, "activation")
     desc.pdl = number_of(launch, abi.LAUNCHES, "launch")
     desc.batch_invariant = int(batch_invariant)
