@@ -41,12 +41,16 @@ class _Plan:
     """Lives as long as somebody runs it, even when it was dropped from the table meanwhile."""
 
     def __init__(self, desc, capability):
-        self.workspace_bytes = abi.workspace_bytes(desc, capability)
-        if self.workspace_bytes:
-            workspace = torch.empty(self.workspace_bytes, dtype=torch.uint8, device="cuda")
-            desc.workspace, desc.workspace_bytes = workspace.data_ptr(), self.workspace_bytes
+        self._make(desc, abi.workspace_bytes(desc, capability), abi.lib.nvfp4_gemm_plan_create,
+                   desc)
+
+    def _make(self, desc, workspace_bytes, create, described):
+        self.workspace_bytes = workspace_bytes
+        if workspace_bytes:
+            workspace = torch.empty(workspace_bytes, dtype=torch.uint8, device="cuda")
+            desc.workspace, desc.workspace_bytes = workspace.data_ptr(), workspace_bytes
         self.handle = abi.c_void_p()
-        abi.check(abi.lib.nvfp4_gemm_plan_create(desc, self.handle))
+        abi.check(create(described, self.handle))
 
     def __del__(self, destroy=abi.lib.nvfp4_gemm_plan_destroy):
         if getattr(self, "handle", None):
@@ -67,9 +71,13 @@ def _enter(device):
     return True
 
 
-def _make_plan(key, device, arguments):
+def _capability(device):
     major, minor = torch.cuda.get_device_capability(device)
-    return _keep(key, _Plan(describe(Torch, *arguments), 10 * major + minor))
+    return 10 * major + minor
+
+
+def _make_plan(key, device, arguments):
+    return _keep(key, _Plan(describe(Torch, *arguments), _capability(device)))
 
 
 def _keep(key, plan):
@@ -91,6 +99,13 @@ def _signature(packed):
                              None if tensor is None else tensor.get_device(),
                              packed.scale_rows, packed.format)
         return packed._signature
+
+
+def _lend(plan, to):
+    """Memory for the plan's workspace, which the caller keeps until it has launched."""
+    workspace = _empty((plan.workspace_bytes,), (1,), torch.uint8)
+    to.workspace, to.workspace_bytes = workspace.data_ptr(), plan.workspace_bytes
+    return workspace
 
 
 def _of(tensor):
@@ -148,9 +163,7 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invari
             to.d_amax = maxima.amax.data_ptr()
         if maxima.row_amax is not None:
             to.d_row_amax = maxima.row_amax.data_ptr()
-    if plan.workspace_bytes:
-        workspace = _empty((plan.workspace_bytes,), (1,), torch.uint8)
-        to.workspace, to.workspace_bytes = workspace.data_ptr(), plan.workspace_bytes
+    workspace = _lend(plan, to) if plan.workspace_bytes else None  # noqa: F841, until the launch
     status = abi.lib.nvfp4_gemm_plan_run(plan.handle, to, _stream_of(index))
     if status:
         raise abi.Error(status)
@@ -160,12 +173,12 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invari
 class _GroupedPlan(_Plan):
     """Of a description of all groups, which is read when the plan is made."""
 
-    def __init__(self, desc, rows_hint, rows):
-        grouped = abi.GroupedDescFields(gemm=abi.addressof(desc), rows=rows,
-                                        rows_kind=abi.ROWS_ENDS, rows_hint=rows_hint)
-        self.workspace_bytes = 0  # a grouped product needs none
-        self.handle = abi.c_void_p()
-        abi.check(abi.lib.nvfp4_grouped_plan_create(grouped, self.handle))
+    def __init__(self, desc, capability, rows_hint, rows):
+        grouped_ = abi.GroupedDescFields(gemm=abi.addressof(desc), rows=rows,
+                                         rows_kind=abi.ROWS_ENDS, rows_hint=rows_hint)
+        size = abi.c_uint64()
+        abi.check(abi.lib.nvfp4_grouped_workspace_bytes(grouped_, capability, size))
+        self._make(desc, size.value, abi.lib.nvfp4_grouped_plan_create, grouped_)
 
 
 def grouped(operands, ends, rows_hint):
@@ -183,8 +196,8 @@ def grouped(operands, ends, rows_hint):
            _of(d), order, _of(bias), activation, alpha, launch, rows_hint)
     plan = _plans.get(key)
     if plan is None:
-        plan = _keep(key, _GroupedPlan(describe_grouped(Torch, b, operands), rows_hint,
-                                       ends.data_ptr()))
+        plan = _keep(key, _GroupedPlan(describe_grouped(Torch, b, operands),
+                                       _capability(b.codes.device), rows_hint, ends.data_ptr()))
     to = abi.GemmAddressesFields.from_buffer_copy(_no_addresses)
     if packed:
         to.a, to.a_scales, to.a_tensor_scale = at_a
@@ -194,6 +207,7 @@ def grouped(operands, ends, rows_hint):
     to.d, to.rows = d.data_ptr(), ends.data_ptr()
     if bias is not None:
         to.bias = bias.data_ptr()
+    workspace = _lend(plan, to) if plan.workspace_bytes else None  # noqa: F841, until the launch
     abi.check(abi.lib.nvfp4_gemm_plan_run(plan.handle, to, _stream_of(index)))
 
 

@@ -135,7 +135,8 @@ class OnTorch(unittest.TestCase):
                 lambda x: nvfp4gemm.gated_linear(x.reshape(1, M, K), gate, up, bias, bias2, limit=7,
                                                  alpha=1.702, beta=1, out_dtype=torch.float32),
                 lambda x: nvfp4gemm.gated_linear(x, gate, up, activation="gelu",
-                                                 quantize_input=True, batch_invariant=True),
+                                                 quantize_input=True,
+                                                 batch_invariant=device == "cpu"),  # no kernel
                 lambda x: nvfp4gemm.gated_linear(a, gate, up, out=out).sum() + x.sum())
             for i, layer in enumerate(cases):
                 with self.subTest(device=device, case=i):
