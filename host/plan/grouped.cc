@@ -34,7 +34,8 @@ bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, co
 }
 
 // The narrowest tile that holds a usual group's rows, otherwise the widest; they are sorted from
-// narrow to wide.
+// narrow to wide. Of those with as many tokens the one with more weights: a CTA that has half as
+// many tiles waits half as often for the end of one (9.0: docs/performance.md).
 const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
                              const Architecture& arch) {
   const int64_t usual = desc.rows_hint > 0 ? desc.rows_hint : ceil_div(g.m, g.l);
@@ -42,8 +43,11 @@ const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_de
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
     if (!is_grouped_candidate(g, arch, v)) continue;
+    if (widest != nullptr && widest->tile_tokens >= usual &&
+        v.tile_tokens > widest->tile_tokens) {
+      break;
+    }
     widest = &v;
-    if (v.tile_tokens >= usual) break;
   }
   return widest;
 }

@@ -24,13 +24,14 @@ std::vector<Tile> tiles() {
   if (is_blackwell()) {
     return {{"sm100_128x64x256", NVFP4_TYPE_NONE}, {"sm100_128x128x256", NVFP4_TYPE_NONE}};
   }
-  std::vector<Tile> all = {{"sm90_64x32x256", NVFP4_TYPE_NONE},
+  std::vector<Tile> all = {{"sm90_128x32x256", NVFP4_TYPE_NONE},
                            {"sm90_f16_64x32x256", NVFP4_TYPE_F16},
                            {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16},
                            {"sm90_128x64x256", NVFP4_TYPE_NONE},
                            {"sm90_128x128x256", NVFP4_TYPE_NONE},
                            {"sm90_bf16_64x32x256", NVFP4_TYPE_BF16},
-                           {"sm90_f16_128x128x256", NVFP4_TYPE_F16}};
+                           {"sm90_f16_128x128x256", NVFP4_TYPE_F16},
+                           {"sm90_64x32x256", NVFP4_TYPE_NONE}};
   if (!gemm_test::everything()) all.resize(4);
   return all;
 }

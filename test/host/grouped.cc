@@ -172,20 +172,20 @@ TEST_CASE("grouped: nothing is there where no rows, groups or columns are", "[gr
 TEST_CASE("grouped: the grid has the most tiles that a division of the rows has", "[grouped]") {
   Experts few(40);  // 8 groups that begin a tile each, and 32 rows more: one tile beyond those
   nvfp4_plan_info info = few.plan();
-  CHECK(std::string(info.variant) == "sm90_64x32x256");
+  CHECK(std::string(info.variant) == "sm90_128x32x256");
   CHECK(info.k_partitions == 1);
   CHECK(info.grid_ctas == 132);  // on 9.0 they compute one tile after the other
   constexpr int32_t kMany = 1 << 16;
-  CHECK(few.plan(90, kMany).grid_ctas == (8 + 1) * 64);
+  CHECK(few.plan(90, kMany).grid_ctas == (8 + 1) * 32);
   CHECK(info.workspace_bytes == 48 * 7168 * 2);  // in fp16, by sixteen rows
   // Each expert's weights once, tokens and D once.
   CHECK(info.bytes == 0.5625 * 7168 * (8 * 4096 + 40) + 2.0 * 40 * 4096);
   few.gemm.m = 3;  // three groups at most have rows
-  CHECK(few.plan(90, kMany).grid_ctas == 3 * 64);
+  CHECK(few.plan(90, kMany).grid_ctas == 3 * 32);
 
   few.gemm.m = 32;  // each group may have four rows, so a tile
   few.grouped.rows_kind = NVFP4_ROWS_COUNTS, few.grouped.capacity = 4;
-  CHECK(few.plan(90, kMany).grid_ctas == 8 * 64);
+  CHECK(few.plan(90, kMany).grid_ctas == 8 * 32);
 
   Experts many(1000);  // 125 rows a group
   CHECK(std::string(many.plan().variant) == "sm90_128x128x256");
@@ -229,6 +229,6 @@ TEST_CASE("grouped: explain says groups and their tiles in a buffer that is larg
   char text[4096];
   REQUIRE(nvfp4_grouped_explain(&x.grouped, 90, 132, text, sizeof text) == NVFP4_SUCCESS);
   CHECK(std::string(text).find("8 groups") != std::string::npos);
-  CHECK(std::string(text).find("sm90_64x32x256") != std::string::npos);
+  CHECK(std::string(text).find("sm90_128x32x256") != std::string::npos);
   CHECK(nvfp4_grouped_explain(&x.grouped, 90, 132, text, 20) == NVFP4_STATUS_INVALID_VALUE);
 }
