@@ -39,7 +39,7 @@ struct Roofline {
   const char* clock_text;
 };
 
-// What the kernels of an architecture's family rest on there.
+// The evidence for the kernels of a family on an architecture (arch.def).
 enum class ArchProof : uint32_t { of_mechanism, assembled };
 
 struct Architecture {
@@ -47,7 +47,7 @@ struct Architecture {
   const Family *family, *also;
   ArchProof proof;
   int64_t sm_count;       // a constant, so that a plan is the same on every GPU
-  uint32_t shared_bytes;  // most shared memory of a CTA
+  uint32_t shared_bytes;  // largest shared memory of a CTA
   Roofline light;
   uint32_t images;  // a bit for each image
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The whole list of the header's rules: those of problem/, with the variant and its tiles between
-// them.
+// Checks all rules of the header, in its order. The rules of problem/ are the most; the rules about
+// the variant and its tiles, which need the planner's tables, come in between.
 #include "host/plan/checked.h"
 
 #include <cinttypes>

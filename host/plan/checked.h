@@ -11,7 +11,7 @@ struct CheckedGemm {
   const nvfp4_gemm_desc* desc;  // `known`, after check_gemm: the checked desc
   const Variant* forced;        // the variant that desc->variant names; NULL: the planner chooses
   bool empty;        // m, n or l is 0, so there is nothing to do and no pointer has been checked
-  bool sizes_alone;  // a question without any address; rules about addresses were skipped
+  bool sizes_alone;  // every address is NULL, so the rules about addresses were skipped
   uint32_t forced_split = 0;  // K partitions that desc->variant names; 0: the planner chooses
   nvfp4_gemm_desc known{};    // the caller's desc with 0 in fields that it is too short to have
 };

@@ -32,7 +32,7 @@ struct Clocks {
   int64_t all() const { return stages + sums + ctas; }
 };
 
-// The kernel's one argument. Its family alone knows the type.
+// The kernel's only argument. Only its family knows the type.
 constexpr size_t kMostParamBytes = 1280;
 class alignas(128) KernelParams {
  public:
@@ -66,7 +66,7 @@ struct Family {
                        const Variant& variant, Choice* choice);
   // Completes a plan with its workspace and the kernels launched beside the product.
   nvfp4_status (*complete)(const nvfp4_gemm_desc& desc, Plan* plan);
-  // NULL if the planner's cost is no time.
+  // NULL if the planner's cost is not a time.
   Clocks (*predict)(const nvfp4_gemm_desc& desc, const Plan& plan);
 
   // ---- launching ----
@@ -79,41 +79,43 @@ struct Family {
   // The most specialised kernel of the variant that can compute the product on `ctas` CTAs. If the
   // variant does not have it, the launch takes the entry before it.
   Entry (*entry)(const Plan& plan, uint32_t ctas, const KernelParams& params);
-  // The kernel that adds K partitions from the workspace. NULL, or no function, if there is none.
+  // The kernel that adds K partitions from the workspace. If there is none, the function or its
+  // result is NULL.
   const char* (*add_entry)(const Architecture& arch, const Variant& variant);
-  // Most shared memory that a plan for the architecture may need. Without a function the variant
-  // says it.
+  // The largest shared memory that a plan for the architecture may need. If this is NULL, it is the
+  // variant's.
   uint32_t (*most_shared_bytes)(const Architecture& arch, const Variant& variant);
-  // Shared memory of a CTA of a launch that starts beside the one before it. Without a function the
-  // plan says it.
+  // Shared memory of a CTA if the launch may start before the previous one has ended. If this is
+  // NULL, it is the plan's.
   uint32_t (*shared_bytes_beside)(const Plan& plan, uint32_t ctas, int32_t sm_count);
 
   // ---- words ----
-  // The planner's rule in one sentence, and what it says of a choice.
+  // The planner's rule in one sentence, and the reason for a choice.
   void (*write_rule)(const Architecture& arch, char (&text)[kReasonBytes]);
   void (*write_choice)(const Choice& choice, char (&text)[kReasonBytes]);
-  // NULL if the kernel stores such a D by TMA, otherwise the reason why threads store it. Without a
-  // function threads always store it.
+  // Returns NULL if the kernel stores such a D by TMA, otherwise the reason why threads store it.
+  // If this is NULL, threads always store it.
   const char* (*why_not_by_tma)(const nvfp4_gemm_desc& desc, const Plan& plan);
   // Epilogues up to this one have specialised code.
   EpilogueKind last_fast_epilogue;
-  // And kEpilogueScaled, where this says so; NULL: nowhere.
+  // Whether kEpilogueScaled has specialised code, too. NULL: it never has.
   bool (*has_fast_scales)(const nvfp4_gemm_desc& desc, const Plan& plan);
 
   // ---- grouped products ----
-  // Where in the parameters GroupParams are. 0: no variant takes groups.
+  // Offset of GroupParams in the parameters. 0: no variant takes groups.
   size_t groups_at;
-  // Whether a CTA computes one of their tiles after the other, each with all of K.
+  // Whether a CTA computes several tiles of groups, one after the other, each over all of K.
   bool groups_take_turns;
 
   // ---- gated products ----
-  // A tile's weights are half rows of b, half of b2; else it has those of both beside each other.
+  // True: one half of a tile's weights are rows of b, the other half rows of b2. False: a tile has
+  // two matrices of weights, one of each.
   bool gate_halves_tile;
 };
 
 // The cheapest choice among the variants that serve the architecture. Its variant is NULL if the
-// problem has too many tiles of each. The variants of each token type are sorted from narrow to
-// wide.
+// problem has too many tiles of every variant. The variants of each token type are sorted from
+// narrow to wide.
 Choice cheapest(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant* variants,
                 uint32_t count);
 

@@ -13,16 +13,16 @@ namespace nvfp4 {
 
 namespace {
 
-// Most token tiles of any division of m rows among l groups: each group that has rows begins a
-// tile, and each further tile needs a tile's rows more. With a capacity each group may have that
-// many.
+// The largest number of token tiles that any division of m rows among l groups can give. Each group
+// that has rows begins a tile, and every tile_tokens further rows add one. With a capacity, each
+// group may have that many rows.
 int64_t most_token_tiles(const nvfp4_gemm_desc& g, int64_t capacity, const Variant& v) {
   if (capacity > 0) return g.l * ceil_div(capacity, v.tile_tokens);
   const int64_t groups = std::min(g.m, g.l);
   return groups + (g.m - groups) / v.tile_tokens;
 }
 
-// Kernels of 10.x alone find the tile of scales that a group begins.
+// Only kernels of 10.x find the 128x4 tile at which the scales of a group begin.
 bool takes_token_scales(const nvfp4_gemm_desc& g, const Variant& v) {
   return g.a_type != NVFP4_TYPE_NONE || g.a_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR ||
          v.family == &kFamily_sm100;
@@ -33,9 +33,9 @@ bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, co
          (g.batch_invariant == 0 || v.batch_invariant);
 }
 
-// The narrowest tile that holds a usual group's rows, otherwise the widest; they are sorted from
-// narrow to wide. Of those with as many tokens the one with more weights: a CTA that has half as
-// many tiles waits half as often for the end of one (9.0: docs/performance.md).
+// The narrowest tile that holds the rows of a usual group, otherwise the widest. Variants are
+// sorted from narrow to wide. Of those with as many tokens it is the one with more weights: a CTA
+// that has half as many tiles waits half as often for the end of one (docs/performance.md).
 const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
                              const Architecture& arch) {
   const int64_t usual = desc.rows_hint > 0 ? desc.rows_hint : ceil_div(g.m, g.l);
@@ -79,8 +79,8 @@ nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, con
               capability_text(arch.capability).text);
 }
 
-// On 9.0 a CTA computes tile after tile, each with all of K; elsewhere K is cut as for a
-// batch-invariant product of one group.
+// On 9.0 a CTA computes tile after tile, each over all of K. Elsewhere K is split as for a
+// batch-invariant product with a single row.
 nvfp4_status decide_split(const CheckedGrouped& checked, const Architecture& arch, const Variant& v,
                           Choice* choice) {
   nvfp4_gemm_desc one = *checked.gemm.desc;

@@ -16,7 +16,7 @@ namespace nvfp4 {
 
 namespace {
 
-// The checks counted one CTA per tile, for the forced variant or for the widest of all.
+// The checks counted one CTA per tile of the forced variant, or of the widest one.
 nvfp4_status refuse_ctas(const CheckedGemm& checked) {
   const nvfp4_gemm_desc& desc = *checked.desc;
   if (checked.forced_split > 1) {
@@ -53,7 +53,8 @@ bool has_kernel(const Architecture& arch, const nvfp4_gemm_desc& desc) {
   return false;
 }
 
-// NULL where some of them may be taken unasked.
+// The first variant that takes the operands, if the planner may choose none of those that do; else
+// NULL.
 const Variant* first_if_all_are_assembled(const Architecture& arch, const nvfp4_gemm_desc& desc) {
   const Variant* first = nullptr;
   for (uint32_t i = 0; i < kVariantCount; ++i) {
@@ -65,7 +66,7 @@ const Variant* first_if_all_are_assembled(const Architecture& arch, const nvfp4_
   return first;
 }
 
-// Explains whether the type or the format has no kernel; the type alone may be enough.
+// Refuses, and says whether the type of A alone has no kernel, or only together with the format.
 nvfp4_status refuse_operands(const nvfp4_gemm_desc& desc, const Architecture& arch) {
   nvfp4_gemm_desc nvfp4 = desc;
   nvfp4.operand_format = NVFP4_OPERAND_FORMAT_NVFP4;
@@ -81,7 +82,7 @@ nvfp4_status refuse_operands(const nvfp4_gemm_desc& desc, const Architecture& ar
               capability.text);
 }
 
-// Any variant with an entry for gated products?
+// Whether any variant has an entry for gated products.
 bool has_gated_kernel(const Architecture& arch, const nvfp4_gemm_desc& desc) {
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     if (is_candidate(desc, arch, variant_at(i)) && variant_at(i).takes_gate()) return true;
@@ -89,7 +90,7 @@ bool has_gated_kernel(const Architecture& arch, const nvfp4_gemm_desc& desc) {
   return false;
 }
 
-// Where there is a kernel for all but b2.
+// Called if kernels exist for the operands: refuses b2 if none of them is for gated products.
 nvfp4_status check_gate(const nvfp4_gemm_desc& desc, const Architecture& arch) {
   if (!is_gated(desc)) return NVFP4_SUCCESS;
   if (desc.k == 0) return fail(NVFP4_STATUS_NOT_SUPPORTED, "b2 with k = 0 has no kernel");

@@ -10,7 +10,7 @@ namespace nvfp4 {
 
 struct Plan {
   const Variant* variant;  // NULL: the problem is empty, and the other members are 0
-  uint32_t arch_index;     // in kArchitectures
+  uint32_t arch_index;     // index in kArchitectures
   uint32_t tiles_m, tiles_n;
   bool several;      // a CTA computes several tiles; the grid then has at most one CTA per SM
   uint32_t split;    // CTAs that share a tile along K
@@ -31,27 +31,29 @@ struct Plan {
   // The kernel that adds K partitions from the workspace after the product; 0: none.
   uint32_t add_ctas, add_threads;
   uint32_t shared_bytes;  // of a CTA
-  bool grouped;           // the rows of groups: tiles_m are the most token tiles that they can have
-  bool gated;             // half of a tile's weights are rows of b, half of b2
-  // The kernel waits by itself for the one before it (griddepcontrol.wait), so it may start early.
+  bool grouped;           // tiles_m is the largest number of token tiles that the groups can have
+  bool gated;             // the product has b2
+  // The kernel itself waits for earlier grids (griddepcontrol.wait), so it may start early.
   bool waits;
 
   const Architecture& arch() const;
 };
 
-// The variant depends on the sizes and on desc.variant alone, the split and the unsplit tiles on
-// the sizes alone. So D has the same bits on every device of a capability. Does not check the
-// workspace.
+// The variant depends only on the sizes and desc.variant; the split and the unsplit tiles depend
+// only on the sizes. So D has the same bits on every device of a capability. The workspace is not
+// checked.
 nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* plan);
 
-// Where half of a tile's weights are rows of b2 a gated product is planned as one product, with all
-// rows of b and b2. Any other problem is planned as it is.
+// The problem that the planner sees. If one half of a tile's weights are rows of b2, a gated
+// product is planned as one product with the rows of b and b2. Any other problem is planned
+// unchanged.
 nvfp4_gemm_desc planned_product(const nvfp4_gemm_desc& desc, const Architecture& arch);
 
-// Where no variant is named and none of the architecture may be taken unasked (proof.h).
+// Refuses a product that names no variant on an architecture where the planner may choose none
+// (proof.h).
 nvfp4_status refuse_assembled(const Architecture& arch, const Variant& such);
 
-// CTAs that are launched on a device of so many SMs.
+// Number of CTAs that are launched on a device with sm_count SMs.
 uint32_t count_ctas(const Plan& plan, int32_t sm_count);
 
 }  // namespace nvfp4

@@ -11,7 +11,7 @@ namespace nvfp4 {
 enum class Proof : uint32_t { assembled, emulator, published, hardware };
 
 struct ProofRow {
-  const Family *family, *on;  // whose kernel, and the first family that serves the GPU
+  const Family *family, *on;  // family of the kernel, and the first family that serves the GPU
   uint32_t tile_ctas;
   uint32_t parts;  // K partitions
   Proof proof;
@@ -43,8 +43,8 @@ constexpr bool is_taken_unasked(const ProofRow (&rows)[kRows], const Family* fam
   return proof_of(rows, family, on, tile_ctas, parts) != Proof::emulator;
 }
 
-// A family's own kernels on an architecture whose GPU none has seen: proofs.def speaks of the GPUs
-// that the family was written for.
+// Whether these are the family's own kernels on an architecture of which no GPU has run them. There
+// proofs.def does not count: its rows are about the GPUs that the family was written for.
 inline bool is_assembled(const Architecture& arch, const Family* family) {
   return arch.proof == ArchProof::assembled && family == arch.family;
 }

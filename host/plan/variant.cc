@@ -65,7 +65,7 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
   return v;
 }
 
-// Names have the length of a k-block.
+// The name of a variant contains the length of its k-block.
 #define NVFP4_K_sm80 128
 #define NVFP4_K_sm90 256
 #define NVFP4_K_sm100 256
@@ -99,8 +99,8 @@ constexpr Variant kVariants[] = {
   static_assert(tile::kK == NVFP4_K_##family, "as the name says");
 #include "host/plan/variants.def"
 
-// The checks admit any problem that the last row has few enough CTAs for, so no row may have fewer
-// tiles than it.
+// The checks accept a problem if the last row does not need too many CTAs for it. So no other row
+// may need fewer.
 constexpr uint32_t kWidest = kVariantCount - 1;
 #define VARIANT(family, label, tile, ...)                                          \
   static_assert(tile::kWeights / tile::kCtas <= kVariants[kWidest].tile_weights && \
@@ -133,7 +133,7 @@ nvfp4_status refuse_variant(const char* name) {
 
 // Whether a tensor map can describe the batches of scales.
 bool scales_fit_map(const Operand& x) {
-  constexpr int64_t kStrideBytes = int64_t{1} << 40;  // those of a tensor map are shorter
+  constexpr int64_t kStrideBytes = int64_t{1} << 40;  // strides of a tensor map are shorter
   int64_t stride = x.scales_stride;
   if (x.l == 1) return true;
   if (x.layout == NVFP4_SCALE_LAYOUT_LINEAR &&
@@ -155,7 +155,7 @@ nvfp4_status refuse_parts(const char* name, const Variant& variant) {
               variant.name, parts);
 }
 
-// Whether the name is the variant's, followed by a slash.
+// Whether the text is the variant's name followed by a slash.
 bool is_cut_of(const char* name, const Variant& variant) {
   const size_t length = strlen(variant.name);
   return strncmp(name, variant.name, length) == 0 && name[length] == '/';

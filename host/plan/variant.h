@@ -11,11 +11,14 @@
 
 namespace nvfp4 {
 
-// A variant's kernels: for every product; for plain ones; for plain ones of which a CTA computes a
-// single tile (kernel/sm90/tile.h). Grouped products have one or two beside those, for all of them
-// and for plain ones, and so have gated ones; plain products of MXFP4 weights have two. D with
-// scales has one: on 9.0 for plain products with such a D, on 10.x for all of them, which the first
-// entry does not take there.
+// The kernels of a variant. kEntryAny computes every product; only on 10.x it does not compute a D
+// with scales. The others are specialised:
+//   Plain    products that the fast epilogue can store
+//   Once     plain products if a CTA computes a single tile (kernel/sm90/tile.h)
+//   Grouped  grouped products; GroupedPlain is for plain ones
+//   Mxfp4    plain products with MXFP4 weights
+//   Gated    gated products; GatedPlain is for plain ones
+//   Scaled   D with scales: on 9.0 for otherwise plain products, on 10.x for all
 enum Entry : uint32_t {
   kEntryAny,
   kEntryPlain,
@@ -40,8 +43,7 @@ struct Variant {
   const char* entries[kEntryCount];       // NULL if the variant has no such kernel
   const Family* family;
   uint32_t tile_weights, tile_tokens, tile_k;
-  uint32_t
-      tile_ctas;  // CTAs of a cluster that compute it; each loads its part of weights and tokens
+  uint32_t tile_ctas;  // CTAs that compute a tile together; each loads its part of the operands
   uint32_t stages, stage_bytes;
   uint32_t threads;
   uint32_t shared_bytes;
@@ -58,10 +60,10 @@ struct Variant {
   uint32_t token_warps;
   uint32_t max_split;
   int32_t a_type;  // type of its tokens: NVFP4_TYPE_NONE, _F16 or _BF16
-  bool ue8m0;      // takes every operand format; otherwise NVFP4 alone
+  bool ue8m0;      // takes every operand format; otherwise only NVFP4
   uint32_t stage_clocks;
-  uint32_t grouped_shared_bytes;  // of the entry for grouped products
-  GatedNumbers gated;  // of the entry for gated products, whose stages have more of two matrices
+  uint32_t grouped_shared_bytes;  // shared memory of the entry for grouped products
+  GatedNumbers gated;  // those of the entry for gated products, whose stages hold two matrices
 
   bool takes_gate() const { return entries[kEntryGated] != nullptr; }
   bool takes_groups() const { return entries[kEntryGrouped] != nullptr; }
@@ -76,7 +78,7 @@ enum VariantIndex : uint32_t {
 const Variant& variant_at(uint32_t index);
 uint32_t index_of(const Variant& variant);
 
-// The variant of that index among those that serve the architecture; NULL beyond the last.
+// The index-th variant among those that serve the architecture; NULL beyond the last.
 const Variant* served_variant(const Architecture& arch, uint32_t index);
 
 // A variant that supports 8 K partitions also supports 3.
@@ -118,11 +120,11 @@ inline bool takes_several_tiles(const Variant& v, int64_t tiles, int64_t tiles_n
 // stays NULL; an unknown name is refused with the list of names.
 nvfp4_status find_variant(const char* name, const Variant** variant, uint32_t* split);
 
-// The inverse; a string that the library owns.
+// The name that find_variant() takes for a variant and split. The library owns the string.
 const char* name_of(const Variant& variant, uint32_t split);
 
-// A K that wraps around the ring of a CTA with a single tile: its stages and two more k-blocks. The
-// self test has one tile of it; the limits bound its operands and D.
+// A K for which a CTA with a single tile fills its ring and wraps around: two k-blocks more than it
+// has stages. The self test computes one tile with this K; the limits bound its operands and D.
 inline constexpr int64_t wrapping_k(const Variant& v) { return int64_t{v.stages + 2} * v.tile_k; }
 constexpr int64_t kMostWrappingElements = 576 * 1024;
 constexpr int64_t kMostTileElements = 256 * 256;

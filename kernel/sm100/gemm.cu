@@ -5,13 +5,13 @@
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
 //   or another epilogue of kernel/common/epilogue.h, where the host asks for it.
 //   One CTA computes 128 columns n (weights, B) x kTokens rows m (tokens, A) of one batch l over
-//   all of K. Or 2 or 4 CTAs of a cluster take consecutive K partitions, whose sums are added in
-//   that order (split.cuh). Or a pair of CTAs computes 256 columns, one tile after the other
+//   all of K. With split-K, 2 or 4 CTAs of a cluster take consecutive K partitions, whose sums are
+//   added in that order (split.cuh). A pair of CTAs computes 256 columns, one tile after the other
 //   (pair.cuh).
-//   K is a multiple of 16 and at least 16. Nothing outside the described elements influences D: TMA
-//   fills rows beyond M and N with zeros, which are multiplied by whatever scale the padding holds,
-//   and their sums are never stored. The last k-block has only the steps of 64 that exist. If the
-//   last step ends early, TMA fills its codes with zeros and cut.cuh clears its scales.
+//   K is a multiple of 16 and at least 16. Nothing outside the described elements influences D. TMA
+//   fills rows beyond M and N with zeros. The MMA multiplies these by whatever scale the padding
+//   holds, but their sums are never stored. The last k-block has only the steps of 64 that exist.
+//   If the last step ends early, TMA fills its codes with zeros and cut.cuh clears its scales.
 //
 // PIPELINE  (three roles, mbarriers only inside the loop; r = round through the ring)
 //
@@ -20,8 +20,9 @@
 //                                                                                        |
 //                                   epilogue warps 2..5  <---  phase 0  <----------------+
 //
-//   full[s]:  1 arrival (expect_tx) + the stage's bytes.   empty[s]: 1 arrival, by tcgen05.commit,
-//   only if the stage is filled again.   accumulator_full: 1 arrival, by the last commit.
+//   full[s] counts 1 arrival (expect_tx) and the stage's bytes. empty[s] counts 1 arrival, by
+//   tcgen05.commit, only if the stage is filled again. accumulator_full counts 1 arrival, by the
+//   last commit.
 //   The thread that initialises the barriers issues the first k-block of every stage before
 //   anything else happens, and waits for no empty barrier. From round r >= 1 on it waits for phase
 //   r - 1.
@@ -73,8 +74,9 @@ __device__ void release_accumulator(const Cta<Tile>& cta, uint32_t lane) {
   }
 }
 
-// By one of the four warps. Entries for the general epilogue have no other, and the others none of
-// it: its code is large, and each launch fetches it anew. With kScales D has scales, else none.
+// One of the four epilogue warps stores its columns of the tile. An entry contains either the fast
+// or the general epilogue, never both: the code of the general one is large, and each launch
+// fetches it anew. D has scales if kScales is set.
 template <typename Tile, bool kGeneral, bool kScales>
 __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   const Sm100Params& p = cta.p;
@@ -91,7 +93,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   }
   if (n_first >= p.n) {
     if (Tile::kCtas == 1) return;
-    wait_for_sums(cta);  // no arrival may outlive the CTA, and no warp may be a tile ahead
+    wait_for_sums(cta);  // else an arrival could outlive the CTA, or this warp run a tile ahead
     release_accumulator(cta, lane);
     return;
   }
@@ -187,8 +189,8 @@ __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t l
   if constexpr (Tile::kSeveralTiles) cta.walk.turns = turns_of_pair(cta.p);
   const CutEnd<Tile> end{cta};
   if (warp == Tile::kProducerWarp) {
-    // Not before this CTA has its tensor memory: a faster dependent grid would hold the SM's
-    // columns until this grid has ended.
+    // The dependent grid starts only now that this CTA has its tensor memory. If it started
+    // earlier, it could hold the SM's columns until this grid has ended.
     if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
     do {
       if (ptx::elect_sync()) load_remaining_fillings(cta);
@@ -238,8 +240,8 @@ __device__ void gemm_sm100(const Sm100Params& p) {
 
 }  // namespace nvfp4
 
-// Three entries for each row of tiles.def: for every product whose D has no scales, for those whose
-// D the fast epilogue knows (epilogue.cuh), and for D with scales.
+// Each row of tiles.def has three entries: one for every product whose D has no scales, one with
+// the fast epilogue (epilogue.cuh) for the products that it can store, and one for D with scales.
 #define SM100_ENTRY(name, tile, general, scales)                         \
   extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1) \
       name(const __grid_constant__ nvfp4::Sm100Params params) {          \
@@ -249,14 +251,14 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   SM100_ENTRY(name, tile, true, false)          \
   SM100_ENTRY(name##_plain, tile, false, false) \
   SM100_ENTRY(name##_scaled, tile, true, true)
-#ifdef NVFP4_SM100_256X256_PLAIN_ALONE  // for a test that needs no other (test/gemm/overlap.cc)
+#ifdef NVFP4_SM100_256X256_PLAIN_ALONE  // for test/gemm/overlap.cc, which needs no other entry
 SM100_ENTRY(nvfp4_gemm_sm100_256x256_plain, Sm100Tile256x256, false, false)
 #else
 #define SM100_TILE(weights, tokens) \
   SM100_ENTRIES(nvfp4_gemm_sm100_##weights##x##tokens, Sm100Tile##weights##x##tokens)
 #include "kernel/sm100/tiles.def"
 
-// And those of grouped.def the same two for grouped products.
+// Each row of grouped.def has the first two of these, for grouped products.
 #define SM100_GROUPED_ENTRY(name, tile, general)                                      \
   extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1)              \
       name(const __grid_constant__ nvfp4::Sm100GroupedParams params) {                \
@@ -267,7 +269,7 @@ SM100_ENTRY(nvfp4_gemm_sm100_256x256_plain, Sm100Tile256x256, false, false)
   SM100_GROUPED_ENTRY(nvfp4_gemm_sm100_##label##_grouped_plain, tile, false)
 #include "kernel/sm100/grouped.def"
 
-// And one for each row of gated.def.
+// Each row of gated.def has one entry, for gated products.
 #define SM100_GATED_TILE(weights, tokens)                                                          \
   extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Gated##weights##x##tokens::kThreads, 1) \
       nvfp4_gemm_sm100_##weights##x##tokens##_gated(                                               \
