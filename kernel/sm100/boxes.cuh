@@ -19,9 +19,10 @@ constexpr uint32_t kSumRowBytes = kSubTileWeights * 4;
 constexpr uint32_t kSumSlabBytes = kSubTileTokens * kSumRowBytes;  // fp32 sums
 constexpr uint32_t kSlabBytes = kSumSlabBytes / 2;                 // 2-byte elements
 
-// What a warp has. A CTA that has one tile has a box of any type for each sub-tile, so that no
-// store waits for another; one that has several has three of 2-byte elements, or of half as many
-// rows of 4-byte ones, or one of 2-byte elements and the general epilogue's sums.
+// The staging buffers of a warp. In a CTA with a single tile each sub-tile has a box of its own, of
+// any type, so that no store waits for another. In a CTA with several tiles a warp has three boxes.
+// Each holds 2-byte elements, or 4-byte elements of half as many rows. With the general epilogue it
+// has one box of 2-byte elements, and room for the sums.
 template <typename Tile, bool kGeneral>
 struct Slabs {
   static constexpr uint32_t kPieces = Tile::kTokens / kSubTileTokens;
@@ -52,8 +53,8 @@ struct Boxes {
   __device__ bool used() const { return Tile::kStoresByTma && p.d_by_tma != 0; }
   __device__ bool by_row() const { return !kGeneral || p.epilogue.d_column == 1; }
 
-  // Stores a box, which the lanes have filled, to rows m and on. TMA drops what lies outside D. On
-  // return the next box is free, even if an earlier sub-tile used it.
+  // Stores a box, which the lanes have filled, to the rows from m on. TMA drops what lies outside
+  // D. On return the next box is free, even if an earlier sub-tile used it.
   __device__ void send(uint32_t piece, uint32_t m) const {
     ptx::fence_proxy_async_shared_cta();
     __syncwarp();
@@ -68,7 +69,7 @@ struct Boxes {
     __syncwarp();
   }
 
-  // Waits until TMA has read every box. When this CTA ends another one may get its shared memory,
+  // Waits until TMA has read every box: when this CTA ends, another one may get its shared memory,
   // and the next tile reuses the first box.
   __device__ void wait() const {
     if (ptx::elect_sync()) ptx::cp_async_bulk_wait_group_read<0>();

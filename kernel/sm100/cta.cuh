@@ -18,7 +18,7 @@ namespace nvfp4 {
 __device__ inline const Sm100GatedParams& gated_params(const Sm100Params& p) {
   return reinterpret_cast<const Sm100GatedParams&>(p);
 }
-// In the argument of an entry for grouped products.
+// The groups in the argument of an entry for grouped products.
 __device__ inline const GroupParams& groups_of(const Sm100Params& p) {
   return reinterpret_cast<const Sm100GroupedParams&>(p).groups;
 }
@@ -38,16 +38,16 @@ struct Cta {
   __device__ uint32_t first_token() const {
     return Tile::kGrouped ? tile().token_tile : tile().token_tile * Tile::kTokens;
   }
-  // Where the rows of D end that the tile may store.
+  // End of the rows of D that the tile may store.
   __device__ uint32_t row_end() const { return Tile::kGrouped ? tile().row_end : p.m; }
   __device__ bool has_tile() const { return !Tile::kGrouped || tile().row_end != 0; }
-  // The factor of the tile's sums that comes by value, or of its group.
+  // The host's alpha, or that of the tile's group.
   __device__ float alpha() const {
     return Tile::kGrouped ? alpha_of_group(groups_of(p), tile().batch, p.alpha) : p.alpha;
   }
-  // The batch that A, C and D have: groups share one.
+  // Batch of A, C and D. All groups share one.
   __device__ uint32_t batch() const { return Tile::kGrouped ? 0 : tile().batch; }
-  // The row of scales that is the first token's.
+  // The row of scales that belongs to the first token.
   __device__ uint32_t scale_row() const {
     return Tile::kGrouped ? tile().scale_row : first_token();
   }

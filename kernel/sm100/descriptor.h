@@ -31,7 +31,7 @@ NVFP4_HOST_DEVICE constexpr uint64_t smem_descriptor(uint32_t address, uint32_t 
 }
 
 // Operand tile of 128-byte rows (256 E2M1 elements of K) with the 128-byte swizzle. A step of 64
-// along K is 32 bytes: add it to the address, the hardware applies the swizzle after the addition.
+// along K is 32 bytes. Add it to the address: the hardware applies the swizzle after the addition.
 NVFP4_HOST_DEVICE constexpr uint64_t operand_descriptor(uint32_t address) {
   return smem_descriptor(address, 0, 1024, Swizzle::b128);
 }

@@ -19,16 +19,16 @@
 
 namespace nvfp4 {
 
-// What is applied to a lane's sums, in the order of kernel/common/epilogue.h. A missing bias is -0,
-// which changes no sum, not even +0 or -0.
+// Scale and bias of a lane's column, applied in the order of kernel/common/epilogue.h. A missing
+// bias is -0, which changes no sum, not even +0 or -0.
 struct LaneColumn {
   float scale = 0, bias = -0.0f;
   ColumnScale factors;  // used where A has a tensor scale for each row; then `scale` is 1
   bool row_scales = false;
 
-  // Changes no sum.
+  // A column that changes no sum.
   __device__ LaneColumn() : scale(1) {}
-  // Factors and bias may be what an earlier grid writes. Loaded before the sums are there.
+  // An earlier grid may write the factors and the bias. They are loaded before the sums are ready.
   __device__ LaneColumn(const Sm100Params& p, float alpha, uint32_t n) {
     const EpilogueParams& e = p.epilogue;
     scale = alpha;
@@ -83,8 +83,8 @@ struct Rows {
   __device__ uint32_t slab_row_bytes() const { return kSubTileWeights << log2_bytes(type); }
 };
 
-// Rows of a slab are 64 or 128 bytes: 2-byte stores of 32 lanes hit 16 banks twice within a word,
-// those of 4 bytes all banks once.
+// A row of a staging buffer has 64 or 128 bytes. The 2-byte stores of 32 lanes hit 16 banks, two
+// lanes per word; 4-byte stores hit every bank once.
 template <uint32_t kFirst, uint32_t kCount, uint32_t kRows>
 __device__ void put_words(const float (&x)[kRows], uint32_t slab, uint32_t lane) {
 #pragma unroll
@@ -111,7 +111,7 @@ __device__ void put_rows(const float (&x)[kRows], uint32_t type, uint32_t slab, 
   }
 }
 
-// Stores rows m and on of D in 16-byte vectors. The loads of 8 lanes hit every bank once.
+// Stores the rows of D from m on in 16-byte vectors. The loads of 8 lanes hit every bank once.
 template <uint32_t kRows, uint32_t kLanesPerRow>
 __device__ void store_vectors(const Rows& to, uint32_t m, uint32_t slab, uint32_t lane) {
   constexpr uint32_t kAtOnce = 32 / kLanesPerRow;
@@ -125,8 +125,8 @@ __device__ void store_vectors(const Rows& to, uint32_t m, uint32_t slab, uint32_
   }
 }
 
-// Scalar stores, for tails and odd leading dimensions: neighbouring lanes store neighbouring
-// elements.
+// Stores element by element, for tails and odd leading dimensions. Neighbouring lanes store
+// neighbouring elements.
 template <uint32_t kRows>
 __device__ void store_scalars(const Rows& to, uint32_t m, uint32_t slab, uint32_t lane) {
   if (lane >= to.columns) return;
@@ -143,7 +143,7 @@ __device__ void store_scalars(const Rows& to, uint32_t m, uint32_t slab, uint32_
   }
 }
 
-// Stores rows m and on with the warp's threads, without TMA.
+// Stores the rows from m on with the warp's threads, without TMA.
 template <uint32_t kRows>
 __device__ void store_rows(const float (&x)[kRows], const Rows& to, uint32_t m, uint32_t slab,
                            uint32_t lane) {
@@ -159,7 +159,8 @@ __device__ void store_rows(const float (&x)[kRows], const Rows& to, uint32_t m, 
   __syncwarp();  // the next rows overwrite the buffer
 }
 
-// By TMA. Where a box has room for 2-byte elements only, a sub-tile of 4-byte ones is two boxes.
+// Stores a sub-tile by TMA. If a box has room for 2-byte elements only, a sub-tile of 4-byte
+// elements takes two boxes.
 template <typename Tile>
 __device__ void send_rows(const float (&x)[kSubTileTokens], uint32_t type, uint32_t piece,
                           uint32_t m, const Boxes<Tile, false>& boxes) {
@@ -175,7 +176,7 @@ __device__ void send_rows(const float (&x)[kSubTileTokens], uint32_t type, uint3
   boxes.send(piece, m);
 }
 
-// In which order a warp reads the sub-tiles of an accumulator. Where accumulators overlap, the last
+// Order in which a warp reads the sub-tiles of an accumulator. If accumulators overlap, the last
 // columns of the first are the first columns of the second, and the warp begins with these.
 template <typename Tile>
 struct Order {
@@ -184,7 +185,7 @@ struct Order {
   __device__ uint32_t at(uint32_t i) const {
     return Tile::kOverlap && accumulator == 0 ? pieces - 1 - i : i;
   }
-  // Whether after sub-tile i of that order everything is read that a later tile waits for.
+  // Whether everything that a later tile waits for has been read after the i-th sub-tile.
   __device__ bool releases(uint32_t i) const {
     if constexpr (!Tile::kOverlap) return i + 1 == pieces;
     constexpr uint32_t kFirst = Tile::kSecondAt / kSubTileTokens;
@@ -197,9 +198,9 @@ struct Order {
   }
 };
 
-// One warp drains its 32 lanes of the accumulator at `tmem`, its first column and the warp's first
-// lane: rows from m_first on. `release` is called when all it wants has been read, or, where
-// accumulators overlap, all that it shares.
+// One warp drains its 32 lanes of an accumulator, for the rows from m_first on. `tmem` is the first
+// column and the warp's first lane. `release` is called when the warp has read everything that it
+// needs, or, if accumulators overlap, everything that they share.
 template <typename Tile, typename Release>
 __device__ void drain(const LaneColumn& column, const Rows& to, uint32_t m_first, uint32_t tmem,
                       const Boxes<Tile, false>& boxes, uint32_t accumulator, Release release) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From the two sums of an element of a gated product to D: sub-tiles of both accumulators to shared
-// memory as they are, one behind the other, for kernel/common/gated.cuh.
+// The epilogue of gated products. It copies a sub-tile of each accumulator to shared memory
+// unchanged, one behind the other, where kernel/common/gated.cuh takes both sums of an element.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace nvfp4 {
 
-// A sub-tile of one accumulator.
+// Copies a sub-tile of one accumulator to shared memory.
 __device__ inline void put_sub_tile(uint32_t tmem, uint32_t slab, uint32_t lane) {
   uint32_t sums[kSubTileTokens];
   ptx::tcgen05_ld_32x32b(sums, tmem);
@@ -24,7 +24,7 @@ __device__ inline void put_sub_tile(uint32_t tmem, uint32_t slab, uint32_t lane)
   }
 }
 
-// As drain_general, by one warp.
+// One warp drains its lanes of both accumulators, as drain_general does with one.
 template <typename Tile>
 __device__ void drain_gated(uint32_t first_m, uint32_t tmem, const Boxes<Tile, true>& boxes) {
   const Sm100Params& p = boxes.p;
@@ -45,7 +45,7 @@ __device__ void drain_gated(uint32_t first_m, uint32_t tmem, const Boxes<Tile, t
                        kSumRows,
                        min(m + kSubTileTokens, p.m)};
     store_gated(p, gated_params(p).gate, rows, kSumSlabBytes, 1.0f);
-    __syncwarp();  // the next piece overwrites the sums
+    __syncwarp();  // the next sub-tile overwrites the sums
   }
 }
 

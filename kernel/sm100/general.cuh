@@ -13,12 +13,13 @@
 
 namespace nvfp4 {
 
-// 8 lanes take a row of the warp's sub-tile, four neighbours in n each. A row of sums has 128
+// 8 lanes store a row of the warp's sub-tile, four neighbouring columns each. A row of sums has 128
 // bytes, so the lanes' stores and the loads of a quarter warp hit every bank once.
 constexpr uint32_t kLanesPerSumRow = kSubTileWeights / 4, kSumRows = 32 / kLanesPerSumRow;
 
-// From the epilogue's drain() in what becomes of a sub-tile. A's factors of rows join the sums on
-// their way to shared memory, where a lane has a column: the loop over rows has no load more.
+// Differs from drain() of epilogue.cuh in what it does with a sub-tile. A's factors of rows are
+// applied on the way to shared memory, where a lane has a column, so the loop over rows needs no
+// further load.
 template <typename Tile, bool kScales>
 __device__ void drain_general(float alpha, uint32_t first_m, uint32_t m_end, uint32_t tmem,
                               const Boxes<Tile, true>& boxes) {
@@ -60,7 +61,7 @@ __device__ void drain_general(float alpha, uint32_t first_m, uint32_t m_end, uin
     const uint32_t to = boxes.slabs.box(piece) + row * row_bytes + column * column_bytes;
     store_general<1, false, kScales>(p, rows, columns, 1.0f,
                                      ToSlab{boxes.used(), to, kSumRows * row_bytes, column_bytes});
-    __syncwarp();  // the next piece overwrites the sums
+    __syncwarp();  // the next sub-tile overwrites the sums
     if (boxes.used()) boxes.send(piece, m);
   }
 }

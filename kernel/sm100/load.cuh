@@ -14,8 +14,8 @@
 
 namespace nvfp4 {
 
-// Initialises all barriers before any load and, in a pair, before the peer begins. One order serves
-// both cases.
+// Initialises all barriers before any load and, in a pair, before the peer begins. The same order
+// serves single CTAs and pairs.
 template <typename Tile>
 __device__ void init_barriers(const Cta<Tile>& cta) {
   for (uint32_t stage = 0; stage < Tile::kStages; ++stage) {
@@ -105,9 +105,9 @@ __device__ void load_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stag
   load_tokens(cta, filling, stage);
 }
 
-// Weights that no earlier grid writes are loaded before the wait for earlier grids, but for a few
-// stages only: where that wait returns at once, the tokens of stage 0 queue behind every earlier
-// load.
+// Number of stages whose weights are loaded before the wait for earlier grids, if no earlier grid
+// writes weights. It is small: if that wait returns at once, the tokens of stage 0 queue behind
+// every earlier load.
 constexpr uint32_t kEarlyStages = 3;
 
 template <typename Tile>
@@ -130,8 +130,8 @@ __device__ void load_early_stages(const Cta<Tile>& cta) {
 }
 
 // Loads the first k-block of every stage before anything else happens in the CTA. Earlier grids may
-// still run until griddepcontrol.wait, so data that they may write are read after it: always
-// tokens and row ends of groups, and weights unless the caller promised otherwise. D depends on
+// still run until griddepcontrol.wait, so everything that they may write is loaded after it: tokens
+// and row ends of groups, and weights unless the caller promised that they are static. D depends on
 // tokens, so its stores come later still.
 template <typename Tile>
 __device__ void load_first_fillings(const Cta<Tile>& cta) {

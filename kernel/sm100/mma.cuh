@@ -60,7 +60,7 @@ struct MmaThread {
             first.scale_column + (Tile::kOverlap ? 0 : stage * Tile::kSteps * Tile::kStepColumns)};
   }
 
-  // Also covers bytes that the other CTA of a pair has loaded.
+  // The barrier also counts the bytes that the other CTA of a pair has loaded.
   static __device__ void wait_full(uint32_t bar, uint32_t parity) {
     if constexpr (Tile::kCtas == 2) return ptx::mbarrier_wait_cluster(bar, parity);
     ptx::mbarrier_wait(bar, parity);
@@ -92,8 +92,9 @@ struct MmaThread {
     }
   }
 
-  // One step of 64 along K: scales to tensor memory, then the MMA that uses them (same thread, in
-  // order). A gated product has a second one, of b2, with the same tokens.
+  // One step of 64 along K. It copies scales to tensor memory, then issues the MMA that uses them;
+  // both are by the same thread and therefore in order. A gated product has a second MMA, for b2,
+  // with the same tokens.
   __device__ void issue_step(const StageOperands& at, uint32_t step, bool accumulate) const {
     if constexpr (kScalesOf32) return issue_step_of_32(at, step, accumulate);
     const uint32_t weight_scales = at.scale_column + step * Tile::kStepColumns;
@@ -129,9 +130,9 @@ struct MmaThread {
   }
 };
 
-// Waits until both CTAs have read the accumulator of an earlier tile, or, where accumulators
-// overlap, what the tile before has in columns of this one. The warps that have read that have read
-// all of the tile before it.
+// Waits until both CTAs have read the accumulator of an earlier tile. If accumulators overlap,
+// waits until they have read the columns that the previous tile shares with this one; all of the
+// tile before that has then been read as well.
 template <typename Tile>
 __device__ void wait_for_accumulator(const Cta<Tile>& cta) {
   if constexpr (Tile::kSeveralTiles) {
@@ -180,7 +181,7 @@ __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   note_clock(kClock_last_commit);
 }
 
-// Where 32 elements share a scale the MMA is another instruction, hence the second loop.
+// If 32 elements share a scale, the MMA is a different instruction, hence the second loop.
 template <typename Tile>
 __device__ void multiply_tile(const Cta<Tile>& cta, uint32_t tmem) {
   if (cta.p.operand_format == kFormatMxfp4) {

@@ -7,22 +7,23 @@
 //          +------- empty[s] of each  <--- commit to both ---------------+--> accumulator_full of
 //                                                                             each
 //
-//   full[s]:  1 arrival (the leader's expect_tx) + the bytes of both CTAs, whose loads name the
-//   leader's barrier. Bytes of the odd CTA may come before that arrival, but never a round early:
-//   it refills a stage when its own empty[s] says that the pair's MMAs have read both CTAs' memory.
+//   full[s] counts 1 arrival (the leader's expect_tx) and the bytes of both CTAs, whose loads name
+//   the leader's barrier. Bytes of the odd CTA may arrive before that arrival, but never a round
+//   early: the odd CTA refills a stage only when its own empty[s] says that the pair's MMAs have
+//   read the memory of both CTAs.
 //   If K is not a multiple of 64, each CTA counts the bytes of the last k-block itself, on full[s]
 //   of the leader and on cut_full of the other, one phase per tile. 64 arrivals on the leader's
 //   cut_ready signal that both have cleared their scales.
 //
 //   A pair computes every P-th tile, P being the number of pairs (tiles.cuh), and its ring
-//   continues from tile to tile. Where two accumulators fit, one is stored while the other is
+//   continues from tile to tile. If two accumulators fit, one is stored while the other is
 //   accumulated:
 //
 //   MMA thread  --- commit to both --->  accumulator_full[a] of each  --->  4 warps of each
 //       ^                                                                        |
 //       +------- accumulator_empty[a] of the leader  <--- 8 arrivals ------------+
 //
-//   No barrier is signalled unless somebody waits for it: no arrival may outlive a CTA.
+//   A barrier is signalled only if some thread waits for it, because no arrival may outlive a CTA.
 //   Only tensor copies may count bytes on a barrier of another CTA than the one that they write
 //   (PTX ISA, .cta_group::2 of cp.async.bulk.tensor). So scales, too, are loaded through tensor
 //   maps, which fill with zeros what lies beyond their rows or K.

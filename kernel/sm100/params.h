@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The one argument of the sm_100a kernels. Plain C++, no CUDA.
+// The argument of the sm_100a kernels. Plain C++, no CUDA.
 #pragma once
 
 #include "kernel/common/divisor.h"
@@ -16,12 +16,12 @@ struct Sm100Params {
   Divisor by_tiles_m, by_tiles_n;     // index of a CTA
   uint16_t d_by_tma;                  // 1: d_map is valid, and D is stored through it
   uint8_t operand_format;             // an OperandFormatNumber
-  uint8_t log2_steps_per_scale_tile;  // 1 where 32 elements share a scale instead of 16
-  uint32_t tiles;                     // in all batches
+  uint8_t log2_steps_per_scale_tile;  // 1 if 32 elements share a scale instead of 16
+  uint32_t tiles;                     // number of tiles of all batches
   // Divisors for tiles of two CTAs (walk.cuh): tiles of a batch, tiles of a group of token tiles,
   // and tiles per weight tile in the last group.
   Divisor by_batch, by_group, by_last_group;
-  uint64_t token_policy;  // of loads of tokens and their scales, below
+  uint64_t token_policy;  // cache policy for loads of tokens and their scales, see below
   // {N, M, L} of UINT16 or UINT32, or {M, N, L} by columns; box {32, 32, 1}, or {32, 16, 1}.
   TensorMap d_map;
   // For tiles of two CTAs: UINT64, rank 3 {tiles of a block, blocks of 128 rows, batches or 1}, box
@@ -41,12 +41,13 @@ struct Sm100GroupedParams {
 };
 static_assert(NVFP4_OFFSET_IS(Sm100GroupedParams, groups, sizeof(Sm100Params)));
 
-// As kernel/ptx/tma.cuh has them: tokens are kept in the L2 where all of them are a small part of
-// it, and else are as any other data.
+// The cache policies of kernel/ptx/tma.cuh. Tokens are kept in the L2 if all of them are a small
+// part of it, and otherwise are treated as any other data.
 constexpr uint64_t kTokensEvictedLast = 0x14F0000000000000;
 constexpr uint64_t kTokensEvictedAsOthers = 0x16F0000000000000;
 
-// The argument of the entries for gated products. What b2 has not of its own is that of b.
+// The argument of the entries for gated products. Everything that b2 does not have itself is the
+// same as for b.
 struct Sm100GatedParams {
   Sm100Params gemm;
   TensorMap weights2;
@@ -57,8 +58,8 @@ static_assert(NVFP4_OFFSET_IS(Sm100GatedParams, weights2, sizeof(Sm100Params)) &
               NVFP4_OFFSET_IS(Sm100GatedParams, gate, 1160));
 
 constexpr uint32_t kTokenGroup = 8;         // token tiles
-constexpr uint32_t kScaleMapElements = 64;  // of 8 bytes, in a tile of scales
-constexpr uint32_t kBoxSide = 32;           // of D: what a warp has of a tensor memory load
-constexpr uint32_t kHalfBoxRows = 16;       // of D in 4 bytes, from a CTA that has several tiles
+constexpr uint32_t kScaleMapElements = 64;  // 8-byte elements in a tile of scales
+constexpr uint32_t kBoxSide = 32;           // rows and columns of D in a box: a warp's sub-tile
+constexpr uint32_t kHalfBoxRows = 16;       // in a CTA with several tiles, if D has 4 bytes
 
 }  // namespace nvfp4

@@ -9,12 +9,12 @@
 
 namespace nvfp4 {
 
-// The `fillings` k-blocks from `first` on. Functions count k-blocks from 0, the first one of the
-// partition.
+// A K partition: `fillings` k-blocks from `first` on. The functions number k-blocks from 0, which
+// is the first one of the partition.
 template <typename Tile>
 struct PartOfK {
   uint32_t k;        // elements of the whole K
-  uint32_t k_steps;  // steps of 64, the last of which may end early
+  uint32_t k_steps;  // steps of 64; the last one may end early
   uint32_t first, fillings;
 
   // Steps in a k-block: 4, or fewer in the last one.
@@ -23,7 +23,7 @@ struct PartOfK {
   }
   // Number of k-blocks with four whole steps.
   __device__ uint32_t complete() const { return min(fillings, k / Tile::kK - first); }
-  // Byte at which the k-block begins in a row of codes.
+  // First byte of the k-block in a row of codes.
   __device__ uint32_t first_byte(uint32_t filling) const {
     return (first + filling) * (Tile::kK / 2);
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// From sums to D in E2M1 with generated scales, where D is of the sum and of what a column has
-// alone. A warp turns its 32 x 32 sub-tile in shared memory, and a lane takes a row: two blocks of
-// 16 columns, or one of 32, so that no lane asks another.
+// The epilogue for D in E2M1 with generated scales, if D depends only on the sum and its column. A
+// warp transposes its 32 x 32 sub-tile in shared memory. Then each lane has a row: two blocks of 16
+// columns, or one of 32. So lanes need not exchange values.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 
 namespace nvfp4 {
 
-// Where a lane puts its column's value of a row: 16-byte pieces of a row lie XOR row % 8, so that
-// loads by row, too, of a quarter warp hit all banks once.
+// Offset of a lane's value in a row. The 16-byte pieces of a row are permuted by XOR with row % 8,
+// so that the loads of a quarter warp, each lane its own row, hit every bank once.
 __device__ inline uint32_t turned(uint32_t row, uint32_t lane) {
   return row * kSumRowBytes + (lane / 4 ^ row % 8) * 16 + lane % 4 * 4;
 }
 
-// Columns 16 * half .. of a row of a sub-tile.
+// Loads 16 columns of a row of a sub-tile, from 16 * half on.
 __device__ inline void load_half(uint32_t at, uint32_t row, uint32_t half, float (&x)[kBlock]) {
 #pragma unroll
   for (uint32_t i = 0; i < kBlock / 4; ++i) {
@@ -30,7 +30,7 @@ __device__ inline void load_half(uint32_t at, uint32_t row, uint32_t half, float
   }
 }
 
-// One branch for all, and not one each.
+// Branches once for all elements, not once for each.
 __device__ inline void divide(const ScaleOfD& s, float (&x)[kBlock]) {
   if (s.by_quotients) {
 #pragma unroll
@@ -41,7 +41,8 @@ __device__ inline void divide(const ScaleOfD& s, float (&x)[kBlock]) {
   }
 }
 
-// Rows m .. of a warp's columns, as far as they are below m_end, from what lies `turned` at `at`.
+// Stores the rows from m on, up to m_end, of a warp's columns. The buffer at `at` holds them as
+// turned() says.
 __device__ inline void store_scaled_rows(const Sm100Params& p, uint32_t batch, uint32_t n_first,
                                          uint32_t m, uint32_t m_end, uint32_t at, uint32_t lane) {
   const EpilogueParams& e = p.epilogue;
@@ -69,7 +70,7 @@ __device__ inline void store_scaled_rows(const Sm100Params& p, uint32_t batch, u
   }
 }
 
-// From the epilogue's drain() in what becomes of a sub-tile.
+// Differs from drain() of epilogue.cuh in what it does with a sub-tile.
 template <typename Tile>
 __device__ void drain_scaled(const LaneColumn& column, uint32_t first_m, uint32_t tmem,
                              const Boxes<Tile, true>& boxes) {

@@ -7,9 +7,9 @@
 //   tensor memory --> own ring --bytes, once peers_ready--> the other CTA's ring, its sums[band]
 //   tensor memory, sums[band] --> partial sums added --> D
 //
-//   peers_ready:  split - 1 arrivals.   sums[band]:  1 arrival (expect_tx) + the others' rows.
-//   A warp's lanes have 32 weights, its lane band, and bands are independent. Only rows that exist
-//   are pushed, rounded up to four.
+//   peers_ready counts split - 1 arrivals. sums[band] counts 1 arrival (expect_tx) and the bytes of
+//   the others' rows. A warp has 32 weights, its lane band, and bands are independent. Only rows
+//   that exist are pushed, rounded up to four.
 //
 // Bulk copies between CTAs: PTX ISA 9.7.9.25.4.1, completion on a barrier of the destination's CTA.
 // Bytes may be counted before its expect_tx, within the same phase. Public kernels for a B200 split
@@ -31,13 +31,13 @@
 
 namespace nvfp4 {
 
-// In transit the sums of four rows of a lane are contiguous: 16 bytes.
+// On their way the sums of four rows of a lane are contiguous: 16 bytes.
 constexpr uint32_t kRowsOfPiece = 4;
 
-// One warp's side of the exchange between kParts partitions. Rows count tokens of the tile.
+// One warp's side of the exchange between kParts partitions. A row is a token of the tile.
 template <typename Tile, uint32_t kParts>
 struct Exchange {
-  // Rows that are loaded, added and stored at once. A slice is a multiple of them.
+  // Number of rows that are loaded, added and stored at once. A slice is a multiple of it.
   static constexpr uint32_t kRows = Tile::kTokens / kParts < 32 ? 16 : 32;
   static constexpr uint32_t kReceivedAt = 4 * Tile::kTokens * kSumRowBytes;
   static_assert(2 * kReceivedAt <= Tile::kStages * (Tile::kWeightBytes + Tile::kTokenBytes),
@@ -73,7 +73,7 @@ struct Exchange {
   }
   __device__ bool is_peer(uint32_t rank) const { return rank < kParts && rank != cta.rank; }
 
-  // Signals every peer, one lane each, by the one warp that every tile has.
+  // Signals every peer, with one lane per peer. The warp that every tile has does this.
   __device__ void tell_ring_is_drained() const {
     if (band == 0 && is_peer(lane)) {
       ptx::mbarrier_arrive_cluster(ptx::mapa(cta.at.peers_ready(), lane));
@@ -140,8 +140,9 @@ struct Exchange {
     return __fadd_rn(__uint_as_float(a), __uint_as_float(b));
   }
 
-  // Adds the partial sums of own rows in the order of K; each partition has summed from zero. Two
-  // give the same bits in either order. More begin at -0, which changes no sum.
+  // Adds the partial sums of this CTA's rows in the order of K. Each partition has summed from
+  // zero. Two partitions give the same bits in either order. More begin at -0, which changes no
+  // sum.
   __device__ void add(uint32_t row, float (&x)[kRows]) const {
     uint32_t part[kRows], mine[kRows];
     if (kParts == 2) load(cta.rank ^ 1, row, part);
@@ -164,8 +165,8 @@ struct Exchange {
   }
 };
 
-// Stores D with threads instead of TMA, because a slice has few rows. The staging buffer lies where
-// the ring has none of the other CTAs' rows.
+// Stores D with threads instead of TMA, because a slice has few rows. The staging buffer is in a
+// part of the ring that holds none of the other CTAs' rows.
 template <typename Tile, uint32_t kParts>
 __device__ void store_share(const Exchange<Tile, kParts>& its, const LaneColumn& column, Rows to) {
   constexpr uint32_t kRows = Exchange<Tile, kParts>::kRows;
@@ -186,8 +187,8 @@ __device__ void store_share(const Exchange<Tile, kParts>& its, const LaneColumn&
   }
 }
 
-// For other epilogues, to shared memory: the first row's place there and in the tile, and how many.
-// Those of D with scales are finished, and lie `turned`.
+// For other epilogues, rows in shared memory: place of the first row there and in the tile, and the
+// number of rows. For a D with scales they are already scaled, and stored as turned() says.
 struct SharedSums {
   uint32_t at, first, rows;
 };
@@ -244,8 +245,8 @@ __device__ void store_share_general(const Cta<Tile>& cta, const SharedSums& shar
   store_general<4, true, kScales>(cta.p, sums, GeneralColumns(cta.p, cta.p.alpha, sums.n), 1.0f);
 }
 
-// By one of the four warps, whose columns begin at n_first. `sums`: the accumulator's first column,
-// its first lane.
+// One of the four epilogue warps stores its output slice. Its columns begin at n_first. `sums` is
+// the accumulator's first column and the warp's first lane.
 template <typename Tile, bool kGeneral, bool kScales>
 __device__ void store_part(const Cta<Tile>& cta, uint32_t sums, uint32_t n_first, uint32_t band,
                            uint32_t lane) {

@@ -22,10 +22,10 @@ namespace nvfp4 {
 #define NVFP4_MMA_BEFORE_CP 0
 #endif
 
-// kCtas CTAs, one or a pair, compute kWeights x kTokens elements of D^T: the weights (B) are the
-// MMA's A operand, since a block-scaled MMA has M = 128 for each CTA and the tokens are the side
-// that varies. Each CTA of a pair loads, and stores, its own 128 weights; of the tokens each loads
-// half, and the MMA reads both halves. Scales of all tokens are in both.
+// kCtas CTAs, one or a pair, compute kWeights x kTokens elements of D^T. The weights (B) are the
+// MMA's A operand, since a block-scaled MMA has M = 128 for each CTA and the number of tokens is
+// what varies. Each CTA of a pair loads and stores its own 128 weights. Each loads one half of the
+// tokens, and the MMA reads both halves. Both CTAs load the scales of all tokens.
 //
 // In the entry for gated products (gated.cuh) a CTA has two matrices of weights, one from b and one
 // from b2, and an accumulator for each.
@@ -41,7 +41,7 @@ struct Sm100Tile {
   static constexpr uint32_t kCtaTokens = kTokens / kCtas;
   static constexpr uint32_t kK = 256;             // per stage: 128 bytes a row, one swizzle span
   static constexpr uint32_t kSteps = kK / kMmaK;  // MMAs per stage
-  static constexpr bool kBatchInvariant = true;   // every tile adds step after step, if K is whole
+  static constexpr bool kBatchInvariant = true;   // with unsplit K every tile adds step after step
   static constexpr bool kGrouped = false;
 
   static constexpr uint32_t kTokenScaleBlocks = (kTokens + kScaleTileRows - 1) / kScaleTileRows;
@@ -54,15 +54,15 @@ struct Sm100Tile {
   static constexpr uint32_t kStageBytes =
       kStageWeightBytes + kTokenBytes + kStageWeightScaleBytes + kTokenScaleBytes;
 
-  // Rows of a box of tokens in each CTA. Where one tile covers M these are the tokens that exist,
-  // rounded up to 8, so that few rows beyond M are loaded and no row is multiplied that no copy has
+  // Rows of a box of tokens in each CTA. If one tile covers M these are the tokens that exist,
+  // rounded up to 8. So few rows beyond M are loaded, and the MMA reads only rows that a copy has
   // written.
   static NVFP4_HOST_DEVICE constexpr uint32_t box_tokens(uint32_t m) {
     return m < kTokens ? (m + 8 * kCtas - 1) / (8 * kCtas) * 8 : kCtaTokens;
   }
 
   // A pair computes one tile after the other, and its ring continues from tile to tile. So the
-  // epilogue has staging buffers of its own: for each warp one for sums and a box of 2-byte
+  // epilogue has staging buffers outside the ring: each warp has one for sums and a box of 2-byte
   // elements.
   static constexpr bool kSeveralTiles = kCtas == 2;
   static constexpr uint32_t kSlabsBytes = kSeveralTiles ? 4 * (32 * 32 * 4 + 32 * 32 * 2) : 0;
@@ -87,15 +87,15 @@ struct Sm100Tile {
   static constexpr uint32_t kWeightScaleColumns = kScaleTileColumns;
   static constexpr uint32_t kTokenScaleColumns = kTokenScaleBlocks * kScaleTileColumns;
   static constexpr uint32_t kStepColumns = kMatrices * kWeightScaleColumns + kTokenScaleColumns;
-  // Two accumulators that overlap leave columns for the scales of one stage.
+  // Two accumulators that overlap leave only columns for the scales of one stage.
   static constexpr bool kOverlap = NVFP4_MMA_BEFORE_CP && kSeveralTiles && kTokens == 256;
   static constexpr uint32_t kScaleStages = kOverlap ? 1 : kStages;
   static constexpr uint32_t kScaleColumns = kScaleStages * kSteps * kStepColumns;
-  // Two accumulators where they fit, so that one tile is stored while the next one is accumulated.
+  // There are two accumulators if they fit, so that one tile is stored while the next accumulates.
   static constexpr uint32_t kAccumulators =
       kSeveralTiles && (kOverlap || 2 * kTokens + kScaleColumns <= kTmemColumns) ? 2 : 1;
-  // Column at which the second one begins. Columns from there to kTokens are then both's, so the
-  // next tile waits until the epilogue has read these, which it does first.
+  // First column of the second accumulator. Columns from there to kTokens belong to both, so the
+  // next tile waits until the epilogue has read them. It reads them first.
   static constexpr uint32_t kSecondAt = kOverlap ? kTmemColumns - kScaleColumns - kTokens : kTokens;
   static constexpr uint32_t kReleasingTurns = kOverlap ? 1 : kAccumulators;
   static constexpr uint32_t kScaleColumnsAt =
@@ -103,7 +103,7 @@ struct Sm100Tile {
   static constexpr uint32_t kColumnsUsed = kScaleColumnsAt + kScaleColumns;
   static constexpr uint32_t kColumnsAllocated = kColumnsUsed <= 256 ? 256 : 512;
 
-  // Two warps feed the tensor core, four drain it: tensor memory lanes 32w .. 32w+31 belong to
+  // Two warps feed the tensor core and four drain it: tensor memory lanes 32w to 32w+31 belong to
   // warps with warp % 4 == w.
   static constexpr uint32_t kProducerWarp = 0;
   static constexpr uint32_t kMmaWarp = 1;
@@ -111,17 +111,17 @@ struct Sm100Tile {
   static constexpr uint32_t kWarps = 6;
   static constexpr uint32_t kThreads = 32 * kWarps;
   static constexpr int kCtaGroup = int(kCtas);  // CTAs that one tcgen05.mma works for
-  // D by TMA where its layout lets it, and by threads else. With few tokens a warp has two boxes,
-  // and nothing to convert under the store of the second: the way through TMA is then only longer,
-  // as others have measured on a B200 (docs/notebook.md).
+  // D is stored by TMA if its layout permits, otherwise by threads. With few tokens a warp has two
+  // boxes, and nothing to convert while the second is stored. TMA then only takes longer, as others
+  // have measured on a B200 (docs/notebook.md).
   static constexpr bool kStoresByTma = kTokens >= 128 && !kGated;
 
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr bool kWorkspaceTokens = false;
   static constexpr bool kHasScaledEntry = true;
   static constexpr bool kUe8m0Weights = true;  // and tokens
-  // Parts of K: 1, 2 or 4. Tiles of 256 tokens, and pairs, are for problems that fill the machine
-  // without.
+  // K partitions: 1, 2 or 4. Tiles of 256 tokens, and pairs, are for problems that fill the machine
+  // without split-K.
   static constexpr uint32_t kMaxSplit = kTokens <= 128 && kCtas == 1 && !kGated ? 4 : 1;
   static constexpr uint32_t kDecodingWarps = 0;
 
@@ -149,9 +149,9 @@ struct Sm100Tile {
   using Sm100Tile##weights##x##tokens = Sm100Tile<tokens, weights / 128>;
 #include "kernel/sm100/tiles.def"
 
-// A tile in the entries for grouped products (common/groups.cuh): rows of a group begin anywhere,
-// so a token tile is numbered by its first row. K is whole; D leaves by threads, since a box would
-// write the next group's rows.
+// A tile in the entries for grouped products (common/groups.cuh). The rows of a group begin
+// anywhere, so a token tile is numbered by its first row. K is unsplit. Threads store D, since a
+// box would write rows of the next group.
 template <typename Tile>
 struct Sm100Grouped : Tile {
   static constexpr bool kGrouped = true;

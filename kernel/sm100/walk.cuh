@@ -18,8 +18,8 @@ __device__ inline TileCoordinate tile_at(const Sm100Params& p, uint32_t index) {
   return {index - weight_row * p.tiles_m, weight_row - batch * p.tiles_n, batch};
 }
 
-// Pairs that run at the same time share both weights and tokens: the grid covers all weights of a
-// group of token tiles before it goes to the next group, so that a group's tokens stay in L2.
+// Pairs that run at the same time share both weights and tokens. The grid covers all weights of a
+// group of token tiles before it goes to the next group, so that the tokens of a group stay in L2.
 __device__ inline TileCoordinate tile_in_group(const Sm100Params& p, uint32_t index) {
   const uint32_t batch = divide(index, p.by_batch);
   const uint32_t of_batch = index - batch * p.tiles_m * p.tiles_n;
@@ -43,8 +43,8 @@ template <typename Tile>
 struct Walk {
   TileCoordinate tile;
   uint32_t fillings;                       // k-blocks of each tile
-  uint32_t turn = 0;                       // which of its tiles this is
-  uint32_t turns = 1;                      // how many tiles it has
+  uint32_t turn = 0;                       // index of the current tile among those of this CTA
+  uint32_t turns = 1;                      // number of tiles of this CTA
   RingPosition<Tile::kStages> begin = {};  // position of the tile's first k-block
 
   // Moves to the next tile; false after the last one.
@@ -72,7 +72,8 @@ struct Walk {
   __device__ uint32_t accumulator() const { return turn % Tile::kAccumulators; }
   __device__ uint32_t accumulator_parity() const { return turn / Tile::kAccumulators % 2; }
   __device__ uint32_t accumulator_at() const { return accumulator() * Tile::kSecondAt; }
-  // Whether a later tile waits until this one's accumulator, or what it shares, has been read.
+  // Whether a later tile waits until this tile's accumulator, or its shared columns, have been
+  // read.
   __device__ bool accumulator_is_used_again() const { return turn + Tile::kReleasingTurns < turns; }
 };
 
