@@ -100,7 +100,7 @@ nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresse
   NVFP4_TRY(find_site(&site));
   NVFP4_TRY(check_capability(site, prepared));
   if (prepared.desc.k > 0) {
-    LoadedKernel same;  // another device of the capability needs its shared memory set up
+    LoadedKernel same;  // on another device the kernel's shared memory has to be requested, too
     NVFP4_TRY(ready_kernel(site, prepared.plan, &same));
   }
   if (addresses == nullptr) {

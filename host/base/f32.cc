@@ -29,8 +29,8 @@ uint64_t jam(Wide significand, int* exponent) {
   return static_cast<uint64_t>(significand >> shift) | rest;
 }
 
-// Brings both terms to the exponent of the lower one. A term that lies more than kApart bits below
-// the other's last bit affects rounding only by existing, so it becomes one unit.
+// Brings both terms to the exponent of the lower one. A term that is more than kApart bits below
+// the last bit of the other affects rounding only by not being 0, so it becomes one unit.
 constexpr int kApart = 72;
 void align(Term* high, Term* low) {
   int shift = high->exponent - low->exponent;
@@ -107,7 +107,7 @@ F32 square_root(F32 a_f32) {
   if (a.sign != 0) return kNan;
   if (a.is_infinite) return a_f32;
   // Scales to 61 or 62 bits and an even exponent. The root has 31 bits; the remainder affects
-  // rounding only by existing.
+  // rounding only by not being 0.
   int shift = __builtin_clz(a.significand) + 30;
   shift -= (a.exponent - shift) & 1;
   const uint64_t square = static_cast<uint64_t>(a.significand) << shift;

@@ -7,7 +7,7 @@ namespace nvfp4 {
 
 namespace {
 
-// significand * 2^-shift to the nearest integer, ties to even.
+// Rounds significand * 2^-shift to the nearest integer, ties to even.
 uint64_t shift_right_rounded(uint64_t significand, int shift) {
   if (shift >= 64) return 0;  // below half of the last place, since significand < 2^63
   const uint64_t kept = significand >> shift;

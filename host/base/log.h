@@ -11,7 +11,7 @@ namespace nvfp4 {
 
 enum class LogLevel : int32_t { silent = 0, error = 1, call = 2, detail = 3 };
 
-// Whether a line of that level goes anywhere.
+// Whether a line of that level is written at all.
 bool logs(LogLevel level);
 
 // On stderr a line is "nvfp4: ...", written by a single call so that lines of several threads do

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The part of the CUDA driver's interface that we use, so that building needs no header of
-// NVIDIA's. test/host/cuda_header.cc compares all of it with cuda.h where there is one. Nothing is
-// defined here: the functions are found at run time, and the declarations give their pointers
+// NVIDIA's. test/host/cuda_header.cc compares all of it with cuda.h if that is installed. Nothing
+// is defined here: the functions are found at run time, and the declarations give their pointers
 // types.
 #pragma once
 

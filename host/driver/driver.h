@@ -15,8 +15,9 @@ struct Driver {
 #undef ENTRY
 };
 
-// The started driver, or why there is none. A failure is not remembered: the next call tries again.
-// `oldest` returns the oldest CUDA version that the caller can use; it is called once, on opening.
+// The started driver, or the reason why there is none. A failure is not remembered: the next call
+// tries again. `oldest` returns the oldest CUDA version that the caller can use; it is called once,
+// on opening.
 nvfp4_status open_driver(int (*oldest)(), const Driver** driver);
 
 // While it exists, the calling thread may make calls that stream capture forbids. Loading code may

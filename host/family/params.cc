@@ -24,11 +24,11 @@ Scales scales_of(const nvfp4_gemm_desc& g, const Operand& x, uint64_t tiled_byte
     return {static_cast<const uint8_t*>(x.scales), stride, linear};
   }
   int64_t matrix = 0;
-  scale_bytes_of(x, NVFP4_SCALE_LAYOUT_128X4, &matrix);  // fits, since the plan counted it
+  scale_bytes_of(x, NVFP4_SCALE_LAYOUT_128X4, &matrix);  // cannot fail: the plan counted it
   return {static_cast<const uint8_t*>(g.workspace) + at, stride == 0 ? 0 : matrix, false};
 }
 
-// How many weights a CTA loads at once.
+// Number of weights that a CTA loads at once.
 uint32_t rows_of_box(const Plan& plan) {
   const Variant& v = *plan.variant;
   return plan.gated ? v.gated.columns : v.tile_weights / v.tile_ctas;

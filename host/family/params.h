@@ -18,7 +18,7 @@ struct Scales {
 
 Scales token_scales(const nvfp4_gemm_desc& desc, const Plan& plan);
 Scales weight_scales(const nvfp4_gemm_desc& desc, const Plan& plan);
-// Those of b2, which are as those of b.
+// The same for b2, whose scales are stored as those of b.
 const uint8_t* weight_scales2(const nvfp4_gemm_desc& desc);
 
 // With one batch the strides were not checked and may hold anything.
@@ -28,7 +28,7 @@ inline int64_t scales_stride(const nvfp4_gemm_desc& desc, int64_t stride) {
 
 nvfp4_status encode_weights(const Driver& driver, const nvfp4_gemm_desc& desc, const Plan& plan,
                             TensorMap* map);
-// The map of b2. A box of a gated product has half of a tile's rows.
+// The tensor map of b2. A box of a gated product has half of a tile's rows.
 nvfp4_status encode_weights2(const Driver& driver, const nvfp4_gemm_desc& desc, const Plan& plan,
                              TensorMap* map);
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Compute capability 10.x. The planner takes the variant and the K partitions of the least time by
-// a closed form of the timing model (docs/model.md), since no B200 has run the kernel. The form is
-// fitted to the simulation of 60 shapes (`make model`, 2026-11-25). The root mean square of the
-// differences is below 5 %. Its choice is at most 4.1 % slower there than the best one, and at most
-// 1.9 % for 95 of 100 shapes.
+// Compute capability 10.x. The planner takes the variant and the number of K partitions with the
+// least time by a closed form of the timing model (docs/model.md), since no B200 has run the
+// kernel. The form is fitted to the simulation of 60 shapes (`make model`, 2026-11-25). The root
+// mean square of the differences is below 5 %. Its choice is at most 4.1 % slower there than the
+// best one, and at most 1.9 % for 95 of 100 shapes.
 //
 //     start + waves of (first k-blocks + other k-blocks + epilogue + exchange of sums)
 //
-// Where a CTA computes one tile after the other, it is one such wave and the time that each further
-// tile adds.
-// or, where a CTA computes one tile after the other, one such wave and what each tile more adds.
+// If a CTA computes one tile after the other, the time is that of one such wave plus the time that
+// each further tile adds.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -31,8 +30,8 @@ namespace {
 
 constexpr int64_t kMaxTiledScales = int64_t{1} << 62;  // per operand, so that both fit 63 bits
 
-// CTAs that share a tile along K form a cluster. A split is taken only where all clusters run at
-// once. `ctas` is how many CTAs can, as the model places them (36 clusters of 4).
+// CTAs that share a tile along K form a cluster. The planner splits K only if all clusters run at
+// once. `ctas` is the number of CTAs that can, as the model places them (36 clusters of 4).
 struct Split {
   uint32_t parts;
   int64_t ctas;
@@ -53,11 +52,12 @@ constexpr double kProductsSeen = 52;
 // SMs, pushed.
 constexpr double kPort = 376, kDram = 7400, kFabric = 20000, kPushed = 20.7;
 constexpr double kClock = 1.9;
-// Time from sums to D for 32 tokens. With split-K, for as many rows of an output slice: the time to
-// push each other CTA's rows, and to add and store own rows. Last, the two cluster barriers.
+// Time from sums to D for 32 tokens. Then two times for 32 rows of an output slice with split-K: to
+// push the rows of each other CTA, and to add and store own rows. Last, that of the two cluster
+// barriers.
 constexpr double kSubTile = 288, kPut = 128, kAdd = 146, kMeeting = 406;
 
-// The square root of x > 0 to the last places: sqrt() would need one more library.
+// The square root of x > 0, nearly to the last place. The result is the same on every host.
 double root(double x) {
   uint64_t bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -68,8 +68,8 @@ double root(double x) {
   return r;
 }
 
-// Between the largest of them and their sum: each is a lower bound, and two that are alike both
-// delay. Uses only divisions and sums, whose results IEEE fixes to the last bit on every host.
+// A time between the largest of them and their sum. Each is a lower bound, and two that are nearly
+// equal delay each other. Uses only divisions and sums, whose results IEEE fixes to the last bit.
 double together(double a, double b, double c, double d) {
   return root(root(a * a * a * a + b * b * b * b + c * c * c * c + d * d * d * d));
 }
@@ -96,7 +96,7 @@ double products(const Variant& v, const Work& work) {
   return 4 * std::max(tokens / 2, rows / 4 + copies) / kClock;
 }
 
-// Time from the last product to the last store, without the exchange between CTAs.
+// Time from the last MMA to the last store, without the exchange between CTAs.
 double epilogue(const Variant& v, const Work& work, int64_t parts) {
   if (parts == 1) return kSubTile * v.tile_tokens / 32;
   const int64_t at_once = std::min<int64_t>(v.tile_tokens / parts, 32);
@@ -126,7 +126,7 @@ Times times_of(const Variant& v, const Work& work, const Split& split, int64_t a
   const double met = split.parts * v.tile_ctas > 1 ? kMeeting + pushed / kPushed : 0;
   const double end = epilogue(v, work, split.parts);
   const double wave = first + (work.fillings - in_flight) * next + end + met;
-  // Loads continue during an epilogue, and so do products where there is a second accumulator.
+  // Loads continue during an epilogue, and so do the MMAs if there is a second accumulator.
   const double multiplied = work.fillings * products(v, work) + kProductsSeen;
   const double summed = v.accumulators > 1 ? std::max(multiplied, end) : multiplied + end;
   return {wave, together(work.fillings * next, summed, 0, 0)};
@@ -159,7 +159,7 @@ Variant with_both(const Variant& v) {
   return both;
 }
 
-// A batch-invariant problem has every tile whole.
+// In a batch-invariant problem no tile is split.
 bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
                   Choice* choice) {
   int64_t matrix, tiles;
@@ -184,8 +184,8 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   return true;
 }
 
-// Tiles of 128x4: [L, or 1 where batches share them][tiles]; of the rows of groups as many as any
-// division of them has.
+// Scales in 128x4 tiles: [L, or 1 if batches share them][tiles]. For grouped products, as many
+// tiles as any division of the rows can need.
 bool tiled_scale_bytes(const Operand& x, bool of_groups, int64_t* bytes) {
   constexpr int32_t kTiles = NVFP4_SCALE_LAYOUT_128X4;
   if (of_groups) return grouped_scale_bytes(x.rows, x.l, x.k, kTiles, x.format, bytes);
@@ -194,7 +194,7 @@ bool tiled_scale_bytes(const Operand& x, bool of_groups, int64_t* bytes) {
   return scale_bytes_of(x, kTiles, &one) && multiply(one, matrices, bytes);
 }
 
-// Scales that are linear, in tiles.
+// Linear scales, converted to 128x4 tiles.
 nvfp4_status count_tiled_scales(const Operand& x, bool of_groups, uint64_t* bytes) {
   if (x.layout != NVFP4_SCALE_LAYOUT_LINEAR) return NVFP4_SUCCESS;
   int64_t all;
@@ -250,7 +250,7 @@ nvfp4_status encode_scales(const Driver& driver, const nvfp4_gemm_desc& g, const
   return encode_scale_map(driver, "a_scales", tokens, tiles, &p->token_scale_map);
 }
 
-// What a gated product alone has.
+// The parameters that only a gated product has.
 nvfp4_status set_b2(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                     KernelParams* params) {
   if (!plan.gated) return NVFP4_SUCCESS;
@@ -295,7 +295,7 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
   return g.d != before.d ? set_d_store(driver, g, plan, p) : NVFP4_SUCCESS;
 }
 
-// The plain entry has all but the general epilogue and scales of D.
+// The plain entry has everything except the general epilogue and scales of D.
 Entry entry(const Plan& plan, uint32_t, const KernelParams& params) {
   const EpilogueParams& e = params.get<Sm100Params>()->epilogue;
   const bool general = e.kind == kEpilogueGeneral;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// 16-bit tokens by mma.sync on every architecture: on 9.0 where few tokens make it faster than the
-// other tiles, elsewhere as the only kernel. The tile and the number of K partitions depend on the
-// sizes and the architecture's row alone.
+// 16-bit tokens by mma.sync on every architecture. On 9.0 the planner takes it if few tokens make
+// it faster than the other tiles; elsewhere it is the only kernel. The tile and the number of K
+// partitions depend only on the sizes and the architecture's row.
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
@@ -49,8 +49,9 @@ uint32_t shared_bytes_of(const Variant& v, int64_t m, uint32_t cluster) {
   return sm80_shared_bytes(v.tile_tokens, v.threads / 32, static_cast<uint32_t>(m), cluster);
 }
 
-// The clock cycles were fitted while the sums of K partitions met beside the rings in every tile.
-// What now has room for a third CTA on an SM is not counted yet: other choices have other bits.
+// The clock cycles were fitted when the sums of K partitions had shared memory beside the ring in
+// every tile. Some tiles now have room for a third CTA on an SM. That is not counted yet, because
+// other choices give other bits.
 uint32_t fitted_bytes_of(const Variant& v, int64_t m, uint32_t cluster) {
   const uint32_t rows = sm80_token_rows(static_cast<uint32_t>(m), v.tile_tokens);
   return shared_bytes_of(v, m, 1) + (cluster == 1 ? 0 : cluster * rows * kSm80SumRowBytes);
@@ -152,7 +153,7 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   return choice->ctas <= kMaxTiles;
 }
 
-// [tile][K partition][token][weight], in fp32.
+// Workspace for the sums of K partitions: [tile][K partition][token][weight], in fp32.
 nvfp4_status complete(const nvfp4_gemm_desc& desc, Plan* plan) {
   const Variant& v = *plan->variant;
   const bool clusters = has_clusters(plan->arch());
@@ -167,7 +168,7 @@ nvfp4_status complete(const nvfp4_gemm_desc& desc, Plan* plan) {
   return NVFP4_SUCCESS;
 }
 
-// The clock cycles were fitted on GPUs of 9.0 alone.
+// The clock cycles were fitted only on GPUs of 9.0.
 Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   if (!has_clusters(plan.arch())) return {};
   const Cut cut{plan.grid / plan.split, desc.m, plan.split};
@@ -236,9 +237,9 @@ uint32_t most_shared_bytes(const Architecture& arch, const Variant& v) {
   return has_clusters(arch) ? arch.shared_bytes : shared_bytes_of(v, v.tile_tokens, 1);
 }
 
-// A launch that starts beside the one before it finds that one's CTAs on the SMs, more on some than
-// on others. So that no SM gets more of its own CTAs than it would alone, each CTA asks for its
-// share of the shared memory.
+// A launch that starts early finds CTAs of the previous one on the SMs, more on some than on
+// others. Each of its CTAs requests so much shared memory that no SM gets more of them than it
+// would if the launch ran alone.
 uint32_t shared_bytes_beside(const Plan& plan, uint32_t ctas, int32_t sm_count) {
   const int64_t sms = std::max<int64_t>(1, sm_count - empty_sms(plan.cluster));
   const auto share = static_cast<uint32_t>(ceil_div(int64_t{ctas}, sms));

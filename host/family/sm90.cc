@@ -14,10 +14,10 @@ namespace nvfp4 {
 
 namespace {
 
-// Splits. Clusters of 3, 4 and 8 CTAs, with one CTA per SM, leave some of a GPC's SMs empty
-// (cuOccupancyMaxActiveClusters on an H200, 2026-11-21; for 3 it was not queried, but 108 CTAs were
-// seen to run at once). The last two numbers are the cost of the exchange of sums in clock cycles:
-// for tiles of few tokens, whose sums are pushed, and for the others.
+// The possible splits. Clusters of 3, 4 and 8 CTAs, with one CTA per SM, leave some SMs of a GPC
+// empty (cuOccupancyMaxActiveClusters on an H200, 2026-11-21; for 3 it was not queried, but 108
+// CTAs were seen to run at once). The last two numbers are the cost of the exchange of sums in
+// clock cycles: for tiles of few tokens, whose sums are pushed, and for the others.
 struct Split {
   uint32_t parts;
   int64_t empty_sms, clocks_of_few, clocks;
@@ -32,13 +32,13 @@ constexpr Split kSplits[] = {{1, 0, 0, 0},
 // of every variant and split for the shapes of bench/layers.csv, and judged by those of
 // bench/held_out.txt; those of the exchange once more on an H100 (docs/notebook.md).
 //
-// Cost of a CTA besides its k-blocks: its start and first bytes; and of the activation pre-pass,
-// the rest of which is in the clock cycles of its tiles' k-blocks.
+// Costs besides the k-blocks: start and first bytes of a CTA, and start of the activation pre-pass.
+// The rest of the pre-pass is in the clock cycles of the k-blocks of its tiles.
 constexpr int64_t kCtaClocks = 4700;
 constexpr int64_t kTokenKernelClocks = 3700;
 constexpr int64_t kMaxTokenBytes = kMaxTiles * kTokenKernelThreads * kTokenBytesPerThread;
 
-// Rates of a CTA while all CTAs store at once, and while they read each other's sums at once.
+// Rates of one CTA while all CTAs store, and while all CTAs read each other's sums.
 constexpr int64_t kStoredBytesPerClock = 10;
 constexpr int64_t kPushedBytesPerClock = 14, kExchangedBytesPerClock = 12;
 
@@ -159,7 +159,7 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   return true;
 }
 
-// fp16 tokens: [L][K rounded up to 256][M rounded up to the tile].
+// Decoded tokens in fp16: [L][K rounded up to 256][M rounded up to the tile].
 nvfp4_status count_decoded(const nvfp4_gemm_desc& desc, Plan* plan) {
   const bool shared = desc.a_batch_stride == 0 && desc.a_scales_batch_stride_bytes == 0;
   plan->a_halves_batches = shared ? 1 : desc.l;
@@ -171,8 +171,8 @@ nvfp4_status count_decoded(const nvfp4_gemm_desc& desc, Plan* plan) {
   return NVFP4_SUCCESS;
 }
 
-// Rows of fp16 tokens: those of all token tiles, or where groups' tiles begin anywhere, as many as
-// a CTA of the activation pre-pass decodes.
+// Rows of decoded tokens: those of all token tiles. The tiles of groups begin anywhere; there it is
+// the number of rows that a CTA of the activation pre-pass decodes.
 int64_t decoded_rows(const nvfp4_gemm_desc& desc, const Plan& plan) {
   if (plan.grouped) return ceil_div(desc.m, kTokenKernelRows) * kTokenKernelRows;
   return plan.tiles_m * static_cast<int64_t>(plan.variant->tile_tokens);
@@ -260,7 +260,7 @@ void set_token_rows(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
   p->batches = 1;
 }
 
-// What a gated product alone has.
+// The parameters that only a gated product has.
 nvfp4_status set_b2(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                     KernelParams* params) {
   Sm90GatedParams* const p = params->get<Sm90GatedParams>();
@@ -302,7 +302,7 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
   return plan.gated ? set_b2(driver, g, plan, params) : NVFP4_SUCCESS;
 }
 
-// What the plain entries of a tile have no code for beside epilogues (kernel/sm90/tile.h).
+// Whether the plain entries have code for these operands (kernel/sm90/tile.h).
 bool has_plain_operands(const Sm90Params& p) {
   return p.weight_format != kFormatE2m1Ue8m0 && p.weight_scales_linear == 0 &&
          p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
@@ -327,7 +327,7 @@ Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
   return once ? kEntryOnce : kEntryPlain;
 }
 
-// The entry for D with scales is a plain one otherwise.
+// Apart from the scales of D, the entry for such a D is a plain one.
 bool has_fast_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
   const Entry entry = plan.gated ? kEntryGatedPlain : kEntryScaled;
   return plan.variant->entries[entry] != nullptr && !weight_scales(g, plan).linear &&

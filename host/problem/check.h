@@ -21,8 +21,8 @@ nvfp4_status check_operands(const nvfp4_gemm_desc& desc, Caller caller, bool siz
 // True for a question without any address. The rules about addresses are skipped then.
 bool asks_about_sizes(const nvfp4_gemm_desc& desc, Caller caller);
 
-// The rules for the addresses that a plan is run with: struct_size and what is not there yet, then
-// the rules that addresses alone can break, in a desc that passed check_gemm with others.
+// The rules for the addresses that a plan is run with: struct_size, features that this version does
+// not have, then the rules about addresses. The desc has passed check_gemm with other addresses.
 nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses, bool grouped, bool gated,
                                     nvfp4_gemm_addresses* known);
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc);
@@ -34,8 +34,8 @@ nvfp4_status check_workspace(const nvfp4_gemm_desc& desc, uint64_t bytes);
 nvfp4_status check_quantize(const float* x, int64_t x_ld, int64_t rows, int64_t k,
                             float tensor_scale, const void* codes, int64_t codes_ld,
                             const void* scales, int32_t scale_layout, bool* empty);
-// Rules of nvfp4_quantize_desc for each function that takes one. `workspace` checks the numbers
-// alone.
+// Rules of nvfp4_quantize_desc for each function that takes one. `workspace` checks only the
+// numbers.
 enum class QuantizerCall { workspace, quantize, dequantize, quantize_host, dequantize_host };
 nvfp4_status check_quantizer(const nvfp4_quantize_desc* desc, QuantizerCall call, bool* empty);
 // Format of quantized codes and rule of their scales. `all` tells whether the function takes every

@@ -43,7 +43,7 @@ void set_scales_of_d(const nvfp4_gemm_desc& g, EpilogueParams* p) {
 
 bool has_amax(const nvfp4_gemm_desc& g) { return g.d_amax != nullptr || g.d_row_amax != nullptr; }
 
-// A block's 16 codes begin at a multiple of 8 bytes, where D does.
+// Whether the 16 codes of each block begin at a multiple of 8 bytes, if D does.
 bool has_aligned_blocks(const nvfp4_gemm_desc& g) {
   return g.d_ld % 16 == 0 && (g.l == 1 || g.d_batch_stride % 16 == 0);
 }
@@ -53,7 +53,7 @@ uint32_t kind_of(const nvfp4_gemm_desc& g, const EpilogueParams& p) {
       (p.bias_type != kTypeNone && p.bias_per_row != 0)) {
     return kEpilogueGeneral;
   }
-  // A kernel that has a gated product's two sums in registers activates one there.
+  // A kernel that holds both sums of a gated product in registers applies the activation there.
   if (is_gated(g)) {
     if (p.d_scales_per_row != 0) return has_aligned_blocks(g) ? kEpilogueScaled : kEpilogueGeneral;
     return g.d_type == NVFP4_TYPE_F32 ? kEpilogueGeneral : kEpilogueColumns;

@@ -11,10 +11,10 @@ namespace nvfp4 {
 // The desc must have passed check_gemm.
 EpilogueParams make_epilogue(const nvfp4_gemm_desc& desc);
 
-// What a gated product has beside.
+// The additional parameters of a gated product.
 GateParams make_gate(const nvfp4_gemm_desc& desc);
 
-// There is a C, and no beta by value that is 0.
+// Whether C is read: it exists, and beta is not a host value of 0.
 bool may_read_c(const nvfp4_gemm_desc& desc);
 
 }  // namespace nvfp4

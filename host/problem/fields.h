@@ -24,7 +24,7 @@ struct Operand {
 Operand operand_a(const nvfp4_gemm_desc& g);
 Operand operand_b(const nvfp4_gemm_desc& g);
 Operand operand_b2(
-    const nvfp4_gemm_desc& g);  // of a gated product; b2 has what is not its own of b
+    const nvfp4_gemm_desc& g);  // for gated products; b2 shares type and strides with b
 // Bytes of the scales of one matrix, in either layout. False if they are more than 2^63 - 1.
 bool scale_bytes_of(const Operand& x, int32_t layout, int64_t* bytes);
 
@@ -42,12 +42,12 @@ bool beta_is_zero(const nvfp4_gemm_desc& g);
 // True if C has to be checked: it may be read, and its address is given unless only sizes are.
 bool has_c(const nvfp4_gemm_desc& g, bool sizes_alone);
 
-// A gated product: of b and b2. Where no address is given alpha2 says that there will be a b2.
+// Whether the product is gated. If no address is given, an alpha2 says that there will be a b2.
 bool is_gated(const nvfp4_gemm_desc& g);
-// gated.cc: what a gated product has, and what no other has.
+// gated.cc: fields that a gated product needs, and that no other product may set.
 nvfp4_status check_gated(const nvfp4_gemm_desc& g, bool sizes_alone);
 
-// Every address of the problem is NULL.
+// Whether every address of the problem is NULL.
 bool has_no_address(const nvfp4_gemm_desc& g);
 
 // enums.cc: each enumerator belongs to its enumeration, and this caller supports it.
@@ -56,14 +56,15 @@ nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller);
 // absent.cc: switches and reserved words have legal values; absent features are NULL, 0 or off.
 nvfp4_status check_switches(const nvfp4_gemm_desc& g);
 nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped, bool gated);
-// Only a plan that was made with one is run with another d_amax or d_row_amax.
+// A run may give another d_amax or d_row_amax only if the plan was made with one.
 nvfp4_status check_amax_addresses(const nvfp4_gemm_desc& plan, const nvfp4_gemm_addresses& x);
 
 // companions.cc: fields that belong together, such as C and its type, are given together.
 nvfp4_status check_companions(const nvfp4_gemm_desc& g, bool sizes_alone);
-// One of these rules: an A that is not quantized has no scales.
+// One of these rules: if A is not quantized it has no scales.
 nvfp4_status check_a_scales(const nvfp4_gemm_desc& g);
-// A pointer that is NULL where the field has that value; one that is not, unless only sizes are.
+// The pointer must be NULL if the field has that value. Otherwise it must not be NULL, unless only
+// sizes are checked.
 nvfp4_status rule_without(const char* name, const void* pointer, const char* field, Enumeration of,
                           int32_t value);
 nvfp4_status rule_with(const char* name, const void* pointer, bool sizes_alone);

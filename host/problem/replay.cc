@@ -35,7 +35,7 @@ const char* format_word(int32_t format) {
   return format == NVFP4_OPERAND_FORMAT_MXFP4 ? "mxfp4" : "e2m1-ue8m0";
 }
 
-// `nvfp4 run` begins the rows of A and B at multiples of 32 elements unless it is told otherwise.
+// `nvfp4 run` begins the rows of A and B at multiples of 32 elements by default.
 void add_strides(const nvfp4_gemm_desc& g, Text* line) {
   const int64_t neighbours = lines_of_cd(g).length, close = ceil_div(g.k, 32) * 32;
   const bool multiplies = g.k > 0;  // else A and B are not looked at
@@ -59,7 +59,7 @@ void add_layouts(const nvfp4_gemm_desc& g, Text* line) {
   if (g.b_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR) line->add(" --b-scales linear");
 }
 
-// The library must not read scalars on the device, so the command line's own values stand for them.
+// The library must not read scalars on the device, so the command line uses its default values.
 void add_epilogue(const nvfp4_gemm_desc& g, Text* line) {
   const bool by_value = g.scalar_mode == NVFP4_SCALARS_HOST;
   if (by_value && g.alpha != 1.0f) line->add(" --alpha %.9g", f64_from_f32(g.alpha));

@@ -35,8 +35,8 @@ F32 times_sigmoid(F32 x, F32 a, Power e) {
   return ((-a * e.p) / d * e.s) * kTwoToMinus64;
 }
 
-// x / (1 + exp(-alpha * x)). With alpha >= 2^-6 the result of -2^14 is -0 as that of -128 is with
-// alpha = 1; what alpha * a is rounded by goes into w_low.
+// x / (1 + exp(-alpha * x)). With alpha >= 2^-6 the result for -2^14 is -0, like that for -128 with
+// alpha = 1. The rounding error of alpha * a goes into w_low.
 F32 silu(F32 x, F32 alpha) {
   constexpr F32 kLog2E{0x3FB8AA3B}, kLog2ELow{0x32A57060}, kLimit{0x43000000};  // 128
   constexpr F32 kTwoTo14{0x46800000};

@@ -18,7 +18,7 @@ constexpr F32 kOne{0x3F800000};
 constexpr int kColumns = 256;
 
 // 1 / sqrt(mean of squares + epsilon). Block b of 16 elements adds to column b % 256, element by
-// element; then neighbouring columns are added, pairs of them, and so on.
+// element. Then pairs of neighbouring columns are added, then pairs of these sums, and so on.
 F32 norm_factor(const TypedRow& h, int64_t k, float epsilon) {
   F32 columns[kColumns] = {};
   for (int64_t i = 0; i < k; ++i) {

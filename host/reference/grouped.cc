@@ -15,7 +15,7 @@ const void* forward(const void* from, int64_t bytes) {
 
 int64_t bytes_of(int32_t type) { return type == NVFP4_TYPE_F32 ? 4 : 2; }
 
-// Bytes from row 0 of C or D to that row.
+// Byte offset of a row of C or D.
 int64_t bytes_of_rows(const nvfp4_gemm_desc& g, int64_t row, int64_t ld, int32_t type) {
   return row * (g.cd_order == NVFP4_CD_ORDER_ROW_MAJOR ? ld : 1) * bytes_of(type);
 }
@@ -29,7 +29,7 @@ int64_t within(int64_t value, int64_t least, int64_t most) {
   return value < least ? least : value > most ? most : value;
 }
 
-// The product of one group: its rows of every operand that has rows, and its weights.
+// The product of one group: its rows of every operand with rows, and its weights.
 nvfp4_gemm_desc product_of(const nvfp4_grouped_desc& grouped, const nvfp4_gemm_desc& all,
                            int64_t group, const Rows& rows) {
   nvfp4_gemm_desc g = all;
@@ -55,7 +55,7 @@ nvfp4_gemm_desc product_of(const nvfp4_grouped_desc& grouped, const nvfp4_gemm_d
   return g;
 }
 
-// Ends that fall are cut, as all that is no row of A.
+// Ends that decrease, or that are not rows of A, are clamped.
 Rows rows_of(const nvfp4_grouped_desc& x, const nvfp4_gemm_desc& g, int64_t group, int64_t before) {
   if (x.rows_kind == NVFP4_ROWS_ENDS) return {before, within(x.rows[group], before, g.m), 0};
   const int64_t begin = group * x.capacity;
@@ -68,7 +68,7 @@ int64_t round_up_to_tile(int64_t rows) { return ceil_div(rows, kLayoutTileRows) 
 
 void reference_grouped(const nvfp4_grouped_desc& grouped, const nvfp4_gemm_desc& gemm) {
   const bool tiles = gemm.a_scale_layout == NVFP4_SCALE_LAYOUT_128X4;
-  int64_t end = 0, scales = 0;  // of the groups before
+  int64_t end = 0, scales = 0;  // ends of the previous groups
   for (int64_t group = 0; group < gemm.l; ++group) {
     Rows rows = rows_of(grouped, gemm, group, end);
     end = rows.end;

@@ -23,7 +23,7 @@ namespace nvfp4 {
 
 namespace {
 
-constexpr int kRows = 32;    // per tile, of D and of A and B
+constexpr int kRows = 32;    // rows of A, of B and of D in a tile
 constexpr int kPanel = 256;  // elements of K that are decoded at a time
 constexpr int kBlock = 16;   // elements per scale
 constexpr int kPanelBlocks = kPanel / kBlock;
@@ -38,7 +38,7 @@ struct Matrix {
   int64_t rows, k, ld;
   int32_t layout;
 
-  // Header, "Where the scale of (row, k) lies".
+  // Header, "Where the scale of (row, k) is stored".
   uint8_t scale(int64_t row, int64_t ks) const {
     if (layout == NVFP4_SCALE_LAYOUT_LINEAR) return scales[row * (k / 16) + ks];
     const int64_t tile = (row / 128) * at_least_one_per(k, 64) + ks / 4;
@@ -90,7 +90,7 @@ void decode_scales(const Matrix& x, int64_t row, int64_t k_first, int blocks, in
   }
 }
 
-// A part of an operand. store(row of the part, k of the part, element) keeps each element.
+// Decodes a part of an operand. store(row, k, element) keeps each element, counted within the part.
 struct Part {
   int64_t row, k;
   int rows, k_count;
@@ -142,7 +142,7 @@ struct Workspace {
   PanelA a;
   PanelB b;
   int64_t sum[kRows][kRows];
-  F32 acc[2][kRows][kRows];  // with the rows of b, and of a gated product with those of b2
+  F32 acc[2][kRows][kRows];  // sums with the rows of b; in a gated product, [1] with those of b2
 };
 
 void add_panel(Workspace* w, int rows, int blocks) {
@@ -205,7 +205,7 @@ Matrix batch_of_a(const nvfp4_gemm_desc& g, int64_t batch) {
           g.a_scale_layout};
 }
 
-// Weights are those of b, or of b2.
+// The weights are the rows of b, or of b2.
 Matrix batch_of_weights(const nvfp4_gemm_desc& g, const void* codes, const void* scales,
                         int64_t batch) {
   return {static_cast<const uint8_t*>(codes) + batch * g.b_batch_stride / 2,

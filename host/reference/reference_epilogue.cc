@@ -101,7 +101,7 @@ F32 ReferenceEpilogue::value(const Place& at, F32 acc, F32 acc2) const {
   return activate(g_.activation, x);
 }
 
-// A gate_limit, gate_alpha or gate_beta of 0 takes no part. What is cut is no NaN.
+// A gate_limit, gate_alpha or gate_beta of 0 takes no part. NaN is not clamped.
 F32 ReferenceEpilogue::gated(F32 x, F32 y) const {
   const F32 limit = load_f32(&g_.gate_limit), alpha = load_f32(&g_.gate_alpha);
   const F32 beta = load_f32(&g_.gate_beta);
@@ -115,7 +115,7 @@ F32 ReferenceEpilogue::gated(F32 x, F32 y) const {
   return x * (absolute(beta).bits == 0 ? y : y + beta);
 }
 
-// Header, "Where the scale of (row, k) lies", of D's columns.
+// Header, "Where the scale of (row, k) is stored", for the columns of D.
 uint8_t* ReferenceEpilogue::scale_of_d(const Place& at) const {
   const int64_t scales = g_.n / d_format_->block, s = at.column / d_format_->block;
   uint8_t* const first =
@@ -139,7 +139,8 @@ void ReferenceEpilogue::quantize(const Place& last) const {
                  scale_of_d(last));
 }
 
-// Every NaN is the largest number there is; what lies there with a sign is the smallest.
+// NaN counts as larger than every number. A stored value with its sign bit set counts as the
+// smallest.
 void ReferenceEpilogue::take_amax(const Place& at, F32 x) const {
   const auto bits = static_cast<int32_t>(x.is_nan() ? kNan.bits : absolute(x).bits);
   const auto take = [&](float* largest) {

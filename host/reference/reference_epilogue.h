@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the reference makes of a sum, or of the two of a gated product: the header's NUMERICS from
-// acc to the element of D.
+// From a sum, or the two sums of a gated product, to an element of D, as in the header's NUMERICS.
 #pragma once
 
 #include "host/base/f32.h"
@@ -8,7 +7,7 @@
 
 namespace nvfp4 {
 
-struct Place {  // of an element of C and D
+struct Place {  // where an element of C and D is
   int64_t batch, row, column;
 };
 
@@ -18,12 +17,12 @@ class ReferenceEpilogue {
   // epilogue.
   explicit ReferenceEpilogue(const nvfp4_gemm_desc& desc);
 
-  // The elements of a row come from left to right, those of up to 32 neighbouring rows in turns.
-  // acc2 is the sum with the rows of b2, of a gated product alone.
+  // Call this for the elements of a row from left to right. Up to 32 neighbouring rows may be
+  // interleaved. acc2 is the sum with the rows of b2, only for gated products.
   void store(const Place& at, F32 acc, F32 acc2) const;
 
  private:
-  // What a sum with the rows of b, or of b2, has of its own.
+  // The factors and bias of the sums with the rows of b, or with those of b2.
   struct Weights {
     F32 scale;  // alpha, times the tensor scale of A if there is one
     const float* tensor_scale;
@@ -44,7 +43,7 @@ class ReferenceEpilogue {
   F32 beta_;
   bool adds_c_;
   const OperandFormat* d_format_;  // NULL: D has no scales
-  // Values that wait for the last one of their block, by row number modulo 32.
+  // Values of blocks that are not complete yet, by row number modulo 32.
   mutable F32 block_[32][32];
 };
 

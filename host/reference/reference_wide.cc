@@ -162,7 +162,7 @@ Packed batch_of_a(const nvfp4_gemm_desc& g, int64_t batch) {
           g.a_scale_layout,
           g.operand_format};
 }
-// Weights are those of b, or of b2.
+// The weights are the rows of b, or of b2.
 Packed batch_of_weights(const nvfp4_gemm_desc& g, const void* codes, const void* scales,
                         int64_t batch) {
   return {static_cast<const uint8_t*>(codes) + batch * g.b_batch_stride / 2,
@@ -173,7 +173,7 @@ Packed batch_of_weights(const nvfp4_gemm_desc& g, const void* codes, const void*
           g.operand_format};
 }
 
-// A batch of an A that is not quantized.
+// One batch of A if A is not quantized.
 class Halves {
  public:
   Halves(const nvfp4_gemm_desc& g, int64_t batch)
@@ -194,9 +194,9 @@ class Halves {
   int64_t ld_;
 };
 
-// Elements of K of a row that are decoded at once, for all sums of a tile.
+// Number of elements of a row that are decoded at once, for all sums of a tile.
 constexpr int kPanel = 128;
-constexpr int kRows = 4, kColumns = 4;  // of a tile, whose sums take 64 KB on the stack
+constexpr int kRows = 4, kColumns = 4;  // size of a tile, whose sums take 64 KB on the stack
 
 struct Panel {
   Factor of[kPanel];

@@ -70,7 +70,7 @@ bool walks_in_clusters(const Variant& v) { return v.several_tiles && v.tile_ctas
 
 // Asks the driver how many clusters of a variant run at once. A GPU may have fewer than its SMs
 // allow, since all CTAs of a cluster lie in one group of SMs. Every driver that the library accepts
-// has the function, which is of CUDA 11.7.
+// has this function: it came with CUDA 11.7.
 nvfp4_status count_clusters(const Site& site, const Variant& v, CUkernel kernel, int32_t* count) {
   CUlaunchAttribute cluster{};
   cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
@@ -154,7 +154,7 @@ int32_t sms_at_once(const Site& site, const Plan& plan) {
   }
   const int32_t clusters =
       __atomic_load_n(&clusters_of_device[index_of(v)][site.device], __ATOMIC_RELAXED);
-  // Where the driver expects none the launch itself says why.
+  // If the driver answers that none can run, the launch itself reports the reason.
   return std::min(site.sm_count, std::max(clusters, 1) * static_cast<int32_t>(v.tile_ctas));
 }
 

@@ -23,9 +23,9 @@ nvfp4_status find_site(Site* site);
 // Loads the plan's kernel and requests its shared memory on the site's device.
 nvfp4_status ready_kernel(const Site& site, const Plan& plan, LoadedKernel* loaded);
 
-// SMs that the grid of a plan should fill, once its kernel is ready: all of the device's, or, where
-// clusters take one tile after the other, those of as many clusters as run at once. A device beyond
-// the first 64 counts all of its SMs.
+// Number of SMs that the grid of a plan should fill, once its kernel is ready. It is that of the
+// device. If clusters take one tile after the other, it is that of the clusters that run at once.
+// For devices beyond the first 64 it is always that of the device.
 int32_t sms_at_once(const Site& site, const Plan& plan);
 
 // Loads a kernel's code into the current context; otherwise the driver does that at the first

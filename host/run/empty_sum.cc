@@ -30,7 +30,7 @@ nvfp4_status fill(const Site& site, const nvfp4_gemm_desc& g, CUstream stream) {
   return NVFP4_SUCCESS;
 }
 
-// Handles C, bias, scalars on the device, and other types or orders.
+// Launches the kernel for C, bias, scalars on the device, and other types or orders.
 nvfp4_status compute(const Site& site, const nvfp4_gemm_desc& g, CUstream stream) {
   constexpr int64_t kMostGridRows = 4096;  // enough to keep any GPU busy
   EmptySumParams p{};

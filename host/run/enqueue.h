@@ -18,8 +18,8 @@ nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const v
                     CUstream stream);
 
 // Refuses a stream that belongs to another context than the current one. The driver accepts both
-// the launch of a CUkernel there (H200, driver 580) and a fill. If the driver does not say whose
-// the stream is, it decides about the work itself.
+// the launch of a CUkernel there (H200, driver 580) and a fill. If the driver does not say which
+// context the stream belongs to, the driver itself accepts or refuses the work.
 nvfp4_status check_stream(const Site& site, CUstream stream);
 
 }  // namespace nvfp4

@@ -34,8 +34,8 @@ constexpr const char* kTokensEntry = "nvfp4_tokens_sm90";
 
 struct QuantizerImage {
   Image image;
-  const Family* family;  // of the architectures that it serves
-  int32_t major;         // of their capabilities; 0: any
+  const Family* family;  // family of the architectures that it serves
+  int32_t major;         // major number of their capabilities; 0: any
 
   bool serves(const Architecture& arch) const {
     return family == arch.family && (major == 0 || major == arch.capability / 10);
@@ -133,7 +133,7 @@ CUresult load_library(const Driver& driver, const Image& image, CUlibrary* libra
 }
 
 struct Wanted {
-  const char* entry;  // NULL: none
+  const char* entry;  // NULL: no kernel
   CUkernel* kernel;
 };
 constexpr size_t kMostWanted = 2 + kEntryCount;

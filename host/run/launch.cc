@@ -116,7 +116,7 @@ void keep_desc(const Site& site, const CheckedGemm& checked, PreparedGemm* prepa
   prepared->desc.variant = name_of(*prepared->plan.variant, checked.forced_split);
 }
 
-// What needs memory of its own, or fails, is done before the first launch.
+// Everything that can fail is done before the first launch.
 nvfp4_status prepare_launch(const Site& site, PreparedGemm* prepared) {
   const Plan& plan = prepared->plan;
   NVFP4_TRY(check_workspace(prepared->desc, plan.workspace_bytes));

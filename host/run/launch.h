@@ -25,11 +25,11 @@ nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, Prepared
 nvfp4_status prepare_grouped(const Site& site, const CheckedGrouped& checked,
                              PreparedGemm* prepared);
 
-// Puts new addresses in place of those that `params` was made for.
+// Replaces the addresses in `params` by new ones.
 nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepared,
                                const nvfp4_gemm_desc& desc, KernelParams* params);
 
-// Enqueues the kernel, or a fill where K = 0, on a stream of the current context. `desc` and
+// Enqueues the kernel, or a fill if K = 0, on a stream of the current context. `desc` and
 // `params` are those of `prepared`, possibly with other addresses.
 nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
                           const nvfp4_gemm_desc& desc, const KernelParams& params, void* stream);

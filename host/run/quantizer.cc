@@ -85,7 +85,7 @@ FusedParams make_params(const nvfp4_fused_quantize_desc& desc) {
   return p;
 }
 
-// The same without a second factor, for the kernel that makes a scale for each row.
+// The same, but without a second factor, for the kernel that computes a scale for each row.
 FusedParams rows_params(const nvfp4_quantize_desc& desc) {
   const QuantizeParams params = make_params(desc);
   FusedParams p{};

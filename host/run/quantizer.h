@@ -17,8 +17,8 @@ nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void*
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,
                                    int32_t dst_layout, int64_t rows, int64_t k, void* stream);
 
-// Decodes `batches` quantized matrices to bf16 [batches][rows][k]. ready_decoding() is as
-// ready_scale_tiling() below.
+// Decodes `batches` quantized matrices to bf16 [batches][rows][k]. ready_decoding() does the same
+// as ready_scale_tiling() below.
 nvfp4_status ready_decoding(const Site& site);
 nvfp4_status enqueue_decoding(const Site& site, const Operand& from, int64_t batches, void* to,
                               void* stream);
@@ -31,12 +31,12 @@ struct ScaleTiling {
   int64_t rows, scales, batches;
   int64_t from_batch_bytes;
 };
-// The kernels are loaded: nothing is enqueued then unless everything can be.
+// Loads the kernels, so that nothing is enqueued unless everything can be.
 nvfp4_status ready_scale_tiling(const Site& site, bool of_groups);
-// `early`: it follows a kernel that lets it start early, and it waits for that kernel.
+// `early`: the kernel follows one that lets it start early, and waits for that one itself.
 nvfp4_status enqueue_scale_tiling(const Site& site, const ScaleTiling& tiling, bool early,
                                   void* stream);
-// The same of one matrix, whose rows are those of groups: each begins a tile.
+// The same for one matrix with the rows of groups, each of which begins a tile.
 nvfp4_status enqueue_group_tiling(const Site& site, const ScaleTiling& tiling,
                                   const GroupParams& groups, void* stream);
 

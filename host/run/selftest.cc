@@ -27,12 +27,12 @@ namespace {
 constexpr int64_t kM = 72, kN = 136, kK = 1088;
 constexpr uint64_t kAlignment = 256;
 
-// What each variant computes. kPlain runs twice (kOnce) where there are two fast entries, one of
-// which is for CTAs with a single tile, as all CTAs here are. kGeneral has a K that ends inside the
-// last step and inside 16 bytes of codes, C, a bias, tensor scales and scalars on the device, an
-// activation, and a D whose rows have any alignment. kScaled, where a variant has an entry for it,
-// has D in NVFP4 with linear scales, and a short K. kWrapping is a single tile with linear scales
-// whose ring begins a second round; on 9.0 a loop of its own loads them.
+// The products that each variant computes. kPlain runs twice (kOnce) if there are two fast entries,
+// one of them for CTAs with a single tile, as all CTAs here are. kGeneral has a K that ends inside
+// the last step and inside 16 bytes of codes, C, a bias, tensor scales and scalars on the device,
+// an activation, and a D whose rows have any alignment. kScaled runs if a variant has an entry for
+// it: it has D in NVFP4 with linear scales, and a short K. kWrapping is a single tile with linear
+// scales whose ring begins a second round; on 9.0 these scales have their own loop of loads.
 enum Product : uint32_t { kPlain, kGeneral, kScaled, kOnce, kWrapping, kProducts };
 constexpr uint32_t kExpected = kOnce;  // products before it have one expected D
 constexpr int64_t kCutK = kK - 16, kGeneralLd = kN + 1;
@@ -137,7 +137,7 @@ void describe_general(uintptr_t base, nvfp4_gemm_desc* g) {
   g->b_tensor_scale_columns = kFactorColumns;
 }
 
-// Codes, and behind those of kM rows the scales.
+// The codes, followed by the scales of kM rows.
 constexpr int64_t kWordsOfCodes = kScaledN / 4, kWordsOfScales = kScaledN / 32;  // of a row
 constexpr uint64_t kScalesOfD = kM * kWordsOfCodes * sizeof(uint16_t);
 static_assert(kScalesOfD % 16 == 0 && kScalesOfD + kM * kWordsOfScales * 2 <= kDBytes);
@@ -148,7 +148,7 @@ void describe_scaled(nvfp4_gemm_desc* g) {
   g->d_scales = static_cast<uint8_t*>(g->d) + kScalesOfD;
 }
 
-// `bytes` may be NULL where nothing is stored yet and only sizes count.
+// `bytes` may be NULL if nothing is stored yet and only sizes are needed.
 nvfp4_gemm_desc describe(const Shape& shape, Product product, int32_t a_type, uint8_t* bytes,
                          uint64_t d) {
   const uintptr_t base = reinterpret_cast<uintptr_t>(bytes);
@@ -277,7 +277,7 @@ nvfp4_status refuse_capture(const Site& site, CUstream stream) {
               static_cast<void*>(stream));
 }
 
-// Calls f(variant, product) for all that serve the architecture, until one fails.
+// Calls f(variant, product) for all variants that serve the architecture, until one fails.
 template <typename F>
 nvfp4_status for_each_product(const Architecture& arch, const F& f) {
   for (uint32_t i = 0; i < kVariantCount; ++i) {
@@ -327,8 +327,7 @@ nvfp4_status compute(const Site& site, const Architecture& arch, uint8_t* image,
   return driver_failure(driver, "cuStreamSynchronize", result);
 }
 
-// Computes the reference's D in host memory. 16-bit tokens have the values of the codes beside
-// them.
+// Computes the reference's D in host memory. 16-bit tokens have the same values as the codes.
 void compute_reference(const Shape& shape, Product product, int32_t a_type, uint8_t* memory,
                        uint64_t d) {
   nvfp4_gemm_desc g = describe(shape, product, NVFP4_TYPE_NONE, memory, d);

@@ -13,8 +13,8 @@ nvfp4_status rule_sm_count(int32_t sm_count);
 // Fills everything except struct_size.
 nvfp4_plan_info describe_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count);
 
-// The same for a grouped product. Bytes and bounds count the weights of all groups, and tiles are
-// the most that any division of the rows has. Its time is not predicted.
+// The same for a grouped product. Bytes and bounds count the weights of all groups. `tiles` is the
+// largest number that any division of the rows can have. The time is not predicted.
 nvfp4_plan_info describe_grouped(const CheckedGrouped& checked, const Plan& plan, int32_t sm_count);
 
 // Copies to a struct of struct_size bytes. This library may know only the first bytes of it.

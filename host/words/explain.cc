@@ -73,7 +73,7 @@ const char* type_text(int32_t type) {
   return "fp32";
 }
 
-// Which scales of D are made, and where they are stored.
+// The scales of D: their format, and where they are stored.
 void add_scales_of_d(const nvfp4_gemm_desc& g, Text* text) {
   const OperandFormat* const format = format_of_d(g.d_type);
   if (format == nullptr) return;
@@ -83,7 +83,7 @@ void add_scales_of_d(const nvfp4_gemm_desc& g, Text* text) {
   text->add(g.d_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR ? ", linear" : ", in 128x4 tiles");
 }
 
-// What the second product has beside, in a gated one.
+// The additional fields of a gated product.
 void add_gate(const nvfp4_gemm_desc& g, Text* text) {
   if (!is_gated(g)) return;
   text->add(", times the product with b2");
@@ -93,7 +93,7 @@ void add_gate(const nvfp4_gemm_desc& g, Text* text) {
   if (g.gate_beta != 0) text->add(", gate_beta %g", f64_from_f32(g.gate_beta));
 }
 
-// In the order of its operations.
+// The epilogue, in the order of its operations.
 void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
   if (make_epilogue(g).kind == kEpiloguePlain) return;
   text->add("epilogue  alpha%s", g.scalar_mode == NVFP4_SCALARS_DEVICE ? " on the device" : "");
@@ -200,7 +200,7 @@ void add_geometry(const nvfp4_plan_info& info, const Plan& plan, int32_t sm_coun
   }
 }
 
-// How the kernel gets linear scales.
+// The way in which the kernel gets linear scales.
 void add_scales(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
   const Operand operands[] = {operand_a(g), operand_b(g)};
   const uint64_t tiled[] = {plan.a_scales_bytes, plan.b_scales_bytes};

@@ -21,7 +21,7 @@ nvfp4_status absent_pointer(const char* name, const void* value) {
               name, value, NVFP4_VERSION_NUMBERS);
 }
 
-// An address of b2's, given to a plan without b2.
+// Refuses an address that belongs to b2 in a run of a plan without b2.
 nvfp4_status not_gated(const char* name, const void* value) {
   if (value == nullptr) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %p must be NULL: the plan is of no gated product",
@@ -39,7 +39,7 @@ nvfp4_status not_grouped(const char* name, const void* pointer) {
               name, pointer);
 }
 
-// A plan's kernel is one that has amax, or none.
+// The kernel of a plan either computes amax or does not, so a run cannot change that.
 nvfp4_status not_in_plan(const char* name, const void* pointer) {
   if (pointer == nullptr) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %p must be NULL: the plan was made without one",

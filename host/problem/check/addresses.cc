@@ -86,7 +86,7 @@ nvfp4_status range_of_c(const nvfp4_gemm_desc& g, AddressRange* range) {
   return range_of_cd(g, "c", g.c, g.c_type, g.c_ld, g.c_batch_stride, range);
 }
 
-// Outputs beside D and its scales.
+// The outputs other than D and its scales.
 nvfp4_status find_amax(const nvfp4_gemm_desc& g, Inputs* amax) {
   amax->count = 0;
   NVFP4_TRY(push_floats(amax, "d_amax", g.d_amax, 1));
@@ -221,7 +221,7 @@ nvfp4_status check_extents(const nvfp4_gemm_desc& g) {
   return g.c_type == NVFP4_TYPE_NONE ? NVFP4_SUCCESS : range_of_c(g, &range);
 }
 
-// Maxima are apart from D and its scales, from what is read, C too, and from each other.
+// The maxima may not overlap D, its scales, an input (including C), or each other.
 nvfp4_status check_amax_overlap(const nvfp4_gemm_desc& g, const Inputs& inputs) {
   if (g.d_amax == nullptr && g.d_row_amax == nullptr) return NVFP4_SUCCESS;
   AddressRange d, other;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fields of gated products, D = act(x) * y: what goes with b2, and what no product without it has.
+// Fields of gated products, D = act(x) * y: those that b2 requires, and those that only a product
+// with b2 may set.
 #include "host/base/formats.h"
 #include "host/problem/enumeration.h"
 #include "host/problem/fields.h"
@@ -9,7 +10,7 @@ namespace nvfp4 {
 
 namespace {
 
-// By bits, since for a caller that counts subnormal numbers as zero they are still not 0.
+// Compares bits: a caller that flushes subnormals would see them as 0.
 bool is_zero(float x) { return f32_bits(x) << 1 == 0; }
 bool is_finite(float x) { return (f32_bits(x) & 0x7FFFFFFF) < kF32.overflow_code; }
 bool is_positive(float x) { return f32_bits(x) - 1 < kF32.overflow_code - 1; }  // and finite
@@ -34,8 +35,8 @@ nvfp4_status check_without_b2(const nvfp4_gemm_desc& g) {
   return is_zero(g.gate_beta) ? NVFP4_SUCCESS : refuse("gate_beta", g.gate_beta, kRule);
 }
 
-// gate_alpha is such that exp(-gate_alpha * x) of every x is what the formula takes it for
-// (docs/numerics.md, "Activations").
+// With these limits of gate_alpha, exp(-gate_alpha * x) stays in the range for which the formula
+// was proved (docs/numerics.md, "Activations").
 nvfp4_status check_silu(const nvfp4_gemm_desc& g) {
   if (!is_zero(g.gate_limit) && !is_positive(g.gate_limit)) {
     return refuse("gate_limit", g.gate_limit, "is neither 0 nor finite and above it");

@@ -25,7 +25,7 @@ nvfp4_status check_grouped_absent(const nvfp4_grouped_desc& d) {
   return NVFP4_SUCCESS;
 }
 
-// Rows of l groups, one capacity after the other, are among the m that exist.
+// The rows of l groups, `capacity` rows each, must be among the m that exist.
 nvfp4_status check_capacity(const nvfp4_grouped_desc& d, const nvfp4_gemm_desc& g) {
   if (d.rows_kind == NVFP4_ROWS_ENDS) {
     if (d.capacity == 0) return NVFP4_SUCCESS;
@@ -87,7 +87,7 @@ nvfp4_status check_grouped_kind(const nvfp4_grouped_desc* desc, Caller caller,
   return check_scale_rows(known->scale_rows, *gemm);
 }
 
-// 4 bytes for each group.
+// Arrays with 4 bytes for each group.
 nvfp4_status check_group_array(const nvfp4_gemm_desc& gemm, const char* name, const void* first) {
   if (first == nullptr) return NVFP4_SUCCESS;
   NVFP4_TRY(rule_aligned(name, first, 4));
