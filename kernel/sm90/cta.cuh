@@ -89,8 +89,8 @@ __device__ bool has_general_epilogue(const Sm90Params& p) {
   if (Tile::kGated) return !Tile::kPlain;
   return !Tile::kPlain && p.epilogue.kind >= kEpilogueColumns;
 }
-// Scalars on the device, tensor scales, a bias of columns. Only the fast entry applies them to the
-// sums in registers. Those of gated products are two of each (sums/gate.cuh).
+// Scalars on the device, tensor scales and a bias per column. Only the fast entry applies them to
+// the sums in registers. Gated products have two of each (sums/gate.cuh).
 template <typename Tile>
 __device__ bool has_columns_terms(const Sm90Params& p) {
   return Tile::kScaledD || (Tile::kPlain && !Tile::kGated && p.epilogue.kind == kEpilogueColumns);
@@ -108,8 +108,7 @@ template <typename Tile>
 __device__ bool has_linear_token_scales(const Sm90Params& p) {
   return !Tile::kPlain && p.token_scales_linear != 0;
 }
-// Steps of 64 per tile of weight scales, as a shift: 1 where 32 elements share a scale instead of
-// 16.
+// Steps of 64 per tile of weight scales, as a shift: 1 if 32 elements share a scale instead of 16.
 template <typename Tile>
 __device__ uint32_t log2_steps_per_scale_tile(const Sm90Params& p) {
   return Tile::kMxfp4 || (kTakesUe8m0<Tile> && p.weight_format == kFormatMxfp4) ? 1 : 0;
@@ -123,11 +122,11 @@ __device__ bool cuts_last_step(const Sm90Params& p) {
 __device__ inline const Sm90GatedParams& gated_params(const Sm90Params& p) {
   return reinterpret_cast<const Sm90GatedParams&>(p);
 }
-// In the argument of an entry for grouped products.
+// The groups in the argument of an entry for grouped products.
 __device__ inline const GroupParams& groups_of(const Sm90Params& p) {
   return reinterpret_cast<const Sm90GroupedParams&>(p).groups;
 }
-// The factor of the sums by value, or that of their group.
+// The host's alpha, or that of the group.
 template <typename Tile>
 __device__ float alpha_of(const Sm90Params& p, uint32_t batch) {
   return Tile::kGrouped ? alpha_of_group(groups_of(p), batch, p.alpha) : p.alpha;
@@ -139,7 +138,7 @@ __device__ bool splits_k(const Sm90Params& p) {
   return !Tile::kGrouped && p.split > 1;
 }
 
-// Where the rows of D end that a tile may store.
+// End of the rows of D that a tile may store.
 template <typename Tile>
 __device__ uint32_t row_end(const Sm90Params& p, const TileCoordinate& tile) {
   return Tile::kGrouped ? tile.row_end : p.m;
@@ -150,12 +149,12 @@ template <typename Tile>
 struct Cta90 {
   const Sm90Params& p;
   uint32_t smem;  // base of the map in tile.h
-  uint32_t rank;  // in the cluster
+  uint32_t rank;  // rank in the cluster
   TileCoordinate tile;
   uint32_t k_steps;             // steps of 64 of the whole K; the last may end early
   uint32_t stage_begin, count;  // this CTA's k-blocks of the tile
-  uint32_t index;               // of the tile
-  uint32_t cut_parity = 0;      // of the next phase of cut_full
+  uint32_t index;               // index of the tile
+  uint32_t cut_parity = 0;      // parity of the next phase of cut_full
 
   __device__ uint32_t weights_full(uint32_t i) const { return smem + Tile::kWeightsFullAt + 8 * i; }
   __device__ uint32_t weights_empty(uint32_t i) const {
@@ -194,7 +193,8 @@ __device__ void note_stage(const Cta90<Tile>& cta, uint32_t i) {
   if (i + 1 == cta.count && threadIdx.x % 32 == 0) note_last_clock(kClock_last_full);
 }
 
-// Avoids the divisions of tile_at where there is nothing to divide: the first byte waits for them.
+// Skips the divisions of tile_at if there is nothing to divide, because the first load waits for
+// them.
 __device__ inline TileCoordinate tile_of_index(const Sm90Params& p, uint32_t index) {
   if (p.tiles_m == 1 && index < p.tiles_n) return {0, index, 0};
   return tile_at(p, index);
@@ -224,8 +224,8 @@ __device__ Cta90<Tile> make_cta(const Sm90Params& p, uint32_t smem, uint32_t ind
   return cta;
 }
 
-// Where warps decode tokens, all tiles of a CTA have the same tokens. Its k-blocks are one K
-// partition, or all of K again and again.
+// If warps decode tokens, all tiles of a CTA have the same tokens. The CTA's k-blocks are those of
+// one K partition, or those of all of K once per tile.
 template <typename Tile>
 __device__ uint32_t stages_of_all_tiles(const Cta90<Tile>& cta) {
   uint32_t stages = cta.count;

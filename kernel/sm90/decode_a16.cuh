@@ -6,8 +6,7 @@
 // 2^-14 in fp16 and 2^-126 in bf16, where the smallest ones are subnormal. The scale carries the
 // rest, 2^7 or 2^119: 448 * 2^119 is in bf16's largest binade. Element * scale * 2^-7 has at most 6
 // significant bits, is at most 21 and a multiple of 2^-17, so it is exact in both
-// (test/gemm/a16.cc, all 16
-// x 127 pairs).
+// (test/gemm/a16.cc, all 16 x 127 pairs).
 #pragma once
 
 #include <cstdint>
@@ -85,7 +84,7 @@ struct A16Operand<Sm90TokenType::bf16> {
 struct Ue8m0Operand : A16Operand<Sm90TokenType::bf16> {
   static constexpr bool kUe8m0 = true;
 
-  // The exponent field is the byte, but for 0, a subnormal, and 255, which must not be an infinity.
+  // The exponent field is the byte, except for 0, a subnormal, and 255, which must not be infinity.
   // These are the upper bits of such bytes: folded at the middle they are both 0.
   static __device__ uint32_t odd_bytes(uint32_t scales) {
     const uint32_t folded = scales ^ (scales >> 7 & 0x01010101) * 0xFF;
@@ -102,10 +101,11 @@ struct Ue8m0Operand : A16Operand<Sm90TokenType::bf16> {
   }
 };
 
-// The same of an entry for MXFP4 alone, where four scales of a row are a word. Two of them, bytes 0
-// and 2 or 1 and 3, become the halves of a pair.
+// The same in an entry for MXFP4 only, where a word has four scales of a row. Two of them, bytes 0
+// and 2 or bytes 1 and 3, become the halves of a pair.
 struct Mxfp4Operand : Ue8m0Operand {
-  // A pair's half times codes that are placed, and multiplied by k2To124 if it is any_pair's.
+  // Multiplies placed codes by one half of a pair. If the pair is that of any_pair(), the codes
+  // have been multiplied by k2To124.
   template <uint32_t kHalf>
   static __device__ uint32_t times(uint32_t codes, uint32_t pair) {
     return ptx::mul_rn_bf16x2_by_half<kHalf>(codes, pair);
@@ -142,8 +142,8 @@ __device__ void decode_a16_piece(const Codes& codes, const uint32_t (&scales)[2]
 }
 
 // A part in MXFP4, 64 elements of both rows, as the A operands of four steps. Scales of weights are
-// rarely above 1, so a warp that meets one takes the branch; without it each word costs a product
-// more.
+// rarely above 1. Only a warp that has such a scale takes the branch; the code without it saves a
+// multiplication per word.
 template <uint32_t kPart, typename Codes>
 __device__ void decode_mxfp4_part(const Codes& codes, const uint32_t (&scales)[2], bool near,
                                   uint32_t (&a)[4][4]) {

@@ -26,9 +26,9 @@ __device__ float decoding_scale(const Sm90Params& p) {
   return kDecodingScale<Tile>;
 }
 
-// The column's part of the epilogue, for a thread's kCount columns, which are kStep apart. They
-// share one tensor scale of B, hence one factor, but each has its bias. A missing bias is -0, which
-// changes no number.
+// Factor and biases of a thread's kCount columns, which are kStep apart. They share one tensor
+// scale of B, hence one factor, but each has its own bias. A missing bias is -0, which changes no
+// number.
 template <typename Tile, uint32_t kCount, uint32_t kStep>
 struct ColumnTerms {
   float scale;  // if A has a tensor scale for each row: without it and B's
@@ -53,8 +53,8 @@ struct ColumnTerms {
   static __device__ float b_scale(const Sm90Params& p, uint32_t n) {
     return scale_of_columns(p.epilogue, min(n, p.n - 1));
   }
-  // The factor in a row of A that has a tensor scale of its own. Beyond M none is loaded, because
-  // those sums are not stored.
+  // The factor for a row of A that has its own tensor scale. Beyond M none is loaded, because those
+  // sums are not stored.
   __device__ float of_row(const Sm90Params& p, uint32_t batch, uint32_t m, float of_columns) const {
     const uint32_t a_scale = ptx::ld_global_b32_if(row_scale_at(p, batch, m), m < p.m);
     return ColumnScale(scale, of_columns).of_row(__uint_as_float(a_scale));
@@ -71,8 +71,8 @@ __device__ FourTerms<Tile> terms_of_lane(const Cta90<Tile>& cta, uint32_t lane) 
   return FourTerms<Tile>(cta.p, alpha, cta.tile.weight_tile * Tile::kColumnsOfD + column);
 }
 
-// Prefetches the terms of all of the CTA's tiles to L1 while sums are being multiplied. A warp that
-// does not multiply does it.
+// Prefetches the terms of all of the CTA's tiles to L1 during the loop over K, by a warp that does
+// not multiply.
 template <typename Tile>
 __device__ void ask_for_column_terms(const Cta90<Tile>& cta, uint32_t lane) {
   const Sm90Params& p = cta.p;
@@ -161,13 +161,14 @@ struct Epilogue90 {
   }
 };
 
-// Stores what a thread has left for the general epilogue. A kernel has this code once.
+// Stores the sums that a thread has left for the general epilogue. A kernel has this code only
+// once.
 template <typename Tile, uint32_t kRowsOfC>
 __device__ void store_general_90(const Sm90Params& p, SumRows rows) {
   if (!has_general_epilogue<Tile>(p)) return;
   if (rows.m < rows.m_end) {
     const GeneralColumns columns(p, alpha_of<Tile>(p, rows.batch), rows.n);
-    if (Tile::kGrouped) rows.batch = 0;  // A, C and D have none
+    if (Tile::kGrouped) rows.batch = 0;  // A, C and D have no batches
     store_general<kRowsOfC>(p, rows, columns, decoding_scale<Tile>(p));
   }
   __syncwarp();  // some lanes have stored
@@ -190,8 +191,8 @@ __device__ void store_general_of_few(const Sm90Params& p, const SumRows& rows) {
   __syncwarp();  // some lanes have stored
 }
 
-// Stores a thread's complete sum of one token to D, or for the general epilogue to the place of its
-// first part.
+// Stores a thread's complete sum of one token to D. For the general epilogue it stores the sum
+// where its first partial sum was.
 template <typename Tile>
 __device__ SumRows store_one_sum(const Cta90<Tile>& cta, uint32_t n, uint32_t m, uint32_t at,
                                  const float4& sum, const FourTerms<Tile>& terms) {

@@ -12,7 +12,7 @@
 
 namespace nvfp4 {
 
-// Where a row of the tile has its scales: from a stage's first byte.
+// Offset in a stage of the scales of a row of the tile.
 template <typename Tile>
 __device__ uint32_t scales_of_row(const TileCoordinate& tile, uint32_t row) {
   if constexpr (Tile::kGated) {
@@ -26,7 +26,7 @@ __device__ uint32_t scales_of_row(const TileCoordinate& tile, uint32_t row) {
   }
 }
 
-// The codes of a stage, both halves.
+// Loads the codes of a stage, both halves.
 template <typename Tile>
 __device__ void load_gated_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t bar) {
   const Sm90GatedParams& p = gated_params(cta.p);
@@ -38,7 +38,7 @@ __device__ void load_gated_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at
                                cta.tile.batch, bar, ptx::kEvictFirst);
 }
 
-// And their scales, `bytes` of each half. The bytes of a stage are counted on `bar`.
+// Loads the scales of a stage, `bytes` for each half. `bar` counts the bytes.
 template <typename Tile>
 __device__ void load_gated_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t bar,
                                    uint64_t tile, uint32_t bytes) {

@@ -4,7 +4,7 @@
 //
 // CONTRACT
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )
-//   or another epilogue of kernel/common/epilogue.h, where the host asks for it.
+//   or another epilogue of kernel/common/epilogue.h, if the host asks for it.
 //   A cluster of `split` CTAs computes 128 or 64 columns n (weights, B) x kTokens rows m (tokens,
 //   A) of one batch l. Each CTA has a K partition of k-blocks of 256; the first ranks have one more
 //   if they do not divide evenly. An element times its scale is exact in fp16 (decode.cuh), so a
@@ -15,8 +15,8 @@
 // ROLES  (README.md has a drawing per family; tiles.def says which tile is which)
 //   weight warp     starts before all else: barriers, then weights and their scales by TMA
 //   consumer warps  in groups that alternate between k-blocks: decode, wgmma, then sums to D
-//   token warps     decode tokens (up to 16 a tile); otherwise one thread copies the tokens that
-//                   nvfp4_tokens_sm90 has decoded, or fp16 or bf16 tokens of A, without scales
+//   token warps     decode tokens (up to 16 per tile); otherwise one thread copies the tokens that
+//                   nvfp4_tokens_sm90 has decoded, or fp16 or bf16 tokens of A
 #include "kernel/common/clocks.cuh"
 #include "kernel/common/prefetch_c.cuh"
 #include "kernel/ptx/cluster.cuh"
@@ -118,9 +118,8 @@ __device__ inline void note_end(uint32_t lane) {
   note_last_clock(kClock_end_ns);
 }
 
-// Prefetches the C of a CTA's part of a tile to L2 while the tile is multiplied; for the first tile
-// a warp that has nothing else to do does it. With few tokens the prefetch took longer than it
-// saved.
+// Prefetches C for a CTA's slice of a tile to L2 while the tile is multiplied. For the first tile
+// an idle warp does this. With few tokens the prefetch took longer than it saved.
 template <typename Tile>
 __device__ void ask_for_c(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
   if (Tile::kPlain || Tile::kGated || Tile::kTokens < kManyTokens) return;
@@ -171,7 +170,7 @@ __device__ SumRows exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, ui
       store_scaled_sums<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
       return {};
     }
-  } else if constexpr (!Tile::kWholeSums) {  // which has stored those of CTAs that share no K
+  } else if constexpr (!Tile::kWholeSums) {  // with kWholeSums, unsplit sums have been stored
     if (!splits_k<Tile>(cta.p) && !has_general_epilogue<Tile>(cta.p)) {
       store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
       return {};
@@ -226,7 +225,7 @@ __device__ inline uint32_t warp_number() { return __shfl_sync(0xFFFFFFFF, thread
 template <typename Tile>
 constexpr uint32_t kRowsOfC = Tile::kTokens < kManyTokens ? 1 : 4;
 
-// Sums that meet in shared memory to D.
+// Stores to D the sums that were added in shared memory.
 template <typename Tile>
 __device__ void store_met_sums(const Sm90Params& p, const SumRows& rows) {
   if constexpr (Tile::kGated) {
@@ -240,7 +239,7 @@ __device__ void store_met_sums(const Sm90Params& p, const SumRows& rows) {
   }
 }
 
-// A tile's sums to D; with whole sums one that the CTA has alone.
+// Stores the sums of a tile to D. With kWholeSums the tile must be unsplit.
 template <typename Tile>
 __device__ void finish_tile(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                             float (&sums)[Tile::kTokens / 2]) {
@@ -253,8 +252,9 @@ __device__ void finish_tile(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane
   }
 }
 
-// Makes the CTA's values again for what follows the loop over K, so that the loop has their
-// registers; where the loop decodes in the natural order of K, also the numbers of warp and tile.
+// Computes the CTA's values anew after the loop over K, so that the loop can use their registers.
+// If the loop decodes in the natural order of K, the numbers of warp and tile are computed anew,
+// too.
 template <typename Tile>
 __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp, uint32_t lane) {
   WidePosition<Tile> position(warp / Tile::kConsumersPerStage);
@@ -288,7 +288,7 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
     if constexpr (Tile::kGroups > 1) {
       __syncwarp();  // some lanes have stored
       // The place of the sums is free again, and no group reaches a k-block before another group
-      // has used the previous contents of its stage, which the parity would not tell (wide/tile.h).
+      // has used the previous contents of its stage, which the parity cannot show (wide/tile.h).
       ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
       first += again.count;
       position = WidePosition<Tile>::at(first, warp / Tile::kConsumersPerStage);
@@ -326,9 +326,9 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     arrive_at_cluster(cta);
     Start<Tile>::token_warp();
     wait_for_cluster(cta);
-    // The warp that has nothing to load. It leaves first: with code after it ptxas would not know
-    // that the branch of one thread is the last, and would move the addresses of its copies out of
-    // uniform registers.
+    // A warp without loads leaves first. If code followed, ptxas would not know that the branch of
+    // the single thread is the last one, and would move the addresses of its copies out of uniform
+    // registers.
     if (warp == Tile::kFirstTokenWarp + 1) {
       ask_for_c(cta, lane, 32);
       return ask_for_column_terms(cta, lane);
@@ -342,7 +342,8 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
 
 // ---- Grouped products --------------------------------------------------------------------------
 
-// Works like consumer_warp(), for tiles of a list. All of them have as many k-blocks.
+// Works like consumer_warp(), for the tiles of a list. All of them have the same number of
+// k-blocks.
 template <typename Tile>
 __device__ void grouped_consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t lane) {
   for (uint32_t number = 0;; ++number) {
@@ -360,14 +361,14 @@ __device__ void grouped_consumer_warp(const Sm90Params& p, uint32_t smem, uint32
     Cta90<Tile> again = grouped_cta<Tile>(p, smem);
     read_listed(again, number);
     finish_tile(again, warp, lane, sums);
-    if (!Tile::kWholeSums) ptx::fence_proxy_async_shared_cta();  // tokens come where sums were
+    if (!Tile::kWholeSums) ptx::fence_proxy_async_shared_cta();  // TMA writes tokens over the sums
     __syncwarp();
     if (lane == 0) {
       give_back_listed(again, number);
       ptx::mbarrier_arrive(smem + Tile::kSumsFreeAt);
     }
     if constexpr (Tile::kGroups > 1) {
-      ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // as there
+      ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // see consumer_warp
     }
   }
 }
@@ -503,8 +504,8 @@ __device__ void gemm_sm90(const Sm90Params& p) {
 
 // Each row of tiles.def has these entries: one for any product, one for the fast epilogue, and
 // where the row says `once`, one for the fast epilogue with a single tile per CTA (tile.h). The
-// entries state registers instead of a thread bound, from which ptxas would use every register
-// there is.
+// entries state a number of registers. With a bound on threads instead, ptxas would use every
+// register.
 #define NVFP4_GEMM_SM90_ENTRY(name, ...)                                         \
   extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)         \
       nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90Params params) { \
@@ -554,7 +555,7 @@ __device__ void gemm_sm90(const Sm90Params& p) {
                        NVFP4_GEMM_SM90_GROUPED_ENTRY(label##_grouped, Sm90Grouped<nvfp4::tile>))
 #include "kernel/sm90/grouped.def"
 
-// And those of gated.def two for gated products, one of them with the fast epilogue.
+// Each row of gated.def has two entries for gated products, one of them with the fast epilogue.
 #define NVFP4_GEMM_SM90_GATED_ENTRY(name, ...)                                        \
   extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)              \
       nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90GatedParams params) { \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Grouped products: which tiles a CTA computes, and the warps that load them. One warp walks the
-// groups, some tiles ahead of all others, and lists the tiles in a ring of shared memory, since the
-// walk takes as long as some k-blocks where there are hundreds of groups.
+// Grouped products: which tiles a CTA computes, and the warps that load them. One warp searches the
+// groups, some tiles ahead of all others, and lists the tiles in a ring of shared memory. With
+// hundreds of groups the search takes as long as several k-blocks.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace nvfp4 {
 
-// What is alike in all of the CTA's tiles: each has all of K.
+// Values that are the same for all tiles of the CTA. Each tile has all of K.
 template <typename Tile>
 __device__ Cta90<Tile> grouped_cta(const Sm90Params& p, uint32_t smem) {
   return {p, smem, 0, {}, (p.k + kScaleTileK - 1) / kScaleTileK, 0, stages_of_k(p), 0};
@@ -26,7 +26,7 @@ __device__ Cta90<Tile> grouped_cta(const Sm90Params& p, uint32_t smem) {
 
 // ---- The list ----------------------------------------------------------------------------------
 
-// The barrier of the CTA's tile of that number, from 0 on.
+// The barrier for the CTA's i-th tile, counted from 0.
 template <typename Tile>
 __device__ uint32_t list_full(uint32_t smem, uint32_t number) {
   return smem + Tile::kListFullAt + number % kListedTiles * 8;
@@ -40,8 +40,8 @@ __device__ uint32_t listed(uint32_t smem, uint32_t number) {
   return smem + Tile::kListAt + number % kListedTiles * 16;
 }
 
-// Each consumer warp, and who loads weights and tokens, gives a tile back when it has read it for
-// the last time.
+// Each consumer warp, and the threads that load weights and tokens, release a tile of the list
+// after reading it for the last time.
 template <typename Tile>
 __device__ void init_list(uint32_t smem) {
   for (uint32_t i = 0; i < kListedTiles; ++i) {
@@ -51,7 +51,7 @@ __device__ void init_list(uint32_t smem) {
   ptx::mbarrier_init(smem + Tile::kSumsFreeAt, Tile::kConsumerWarps);
 }
 
-// Sets the CTA's tile. False where the one before was the last.
+// Sets the CTA's tile. False if the previous one was the last.
 template <typename Tile>
 __device__ bool read_listed(Cta90<Tile>& cta, uint32_t number) {
   const uint4 tile = ptx::ld_shared_v4_b32(listed<Tile>(cta.smem, number));
@@ -68,7 +68,7 @@ __device__ void give_back_listed(const Cta90<Tile>& cta, uint32_t number) {
   ptx::mbarrier_arrive(list_empty<Tile>(cta.smem, number));
 }
 
-// A whole warp. It finds the first tile before the barriers exist.
+// Called by a whole warp. It finds the first tile before the barriers exist.
 template <typename Tile>
 struct TileLister {
   const Sm90Params& p;
@@ -122,7 +122,7 @@ __device__ void start_grouped(const Cta90<Tile>& cta) {
   ptx::prefetch_tensormap(&cta.p.tokens);
 }
 
-// One thread. What start_weights and load_remaining_weights do, for tiles of a list.
+// One thread does what start_weights and load_remaining_weights do, for the tiles of a list.
 template <typename Tile>
 __device__ void load_listed_weights(Cta90<Tile> cta) {
   RingPosition<Tile::kStages> arrived, at;
@@ -149,7 +149,7 @@ __device__ void load_listed_weights(Cta90<Tile> cta) {
   }
 }
 
-// All lanes, where scales of weights are linear.
+// The same by all lanes, for linear scales of weights.
 template <typename Tile>
 __device__ void load_listed_linear_weights(Cta90<Tile> cta, bool leads, uint32_t lane) {
   RingPosition<Tile::kStages> arrived, at;
@@ -183,13 +183,13 @@ __device__ void grouped_weight_warp(const Cta90<Tile>& cta, uint32_t lane) {
 
 // ---- Tokens ------------------------------------------------------------------------------------
 
-// The slots of tokens that a tile's sums overwrite. The other ones fill for the next tile before
+// The slots of tokens that a tile's sums overwrite. TMA fills the others for the next tile before
 // the sums are stored.
 template <typename Tile>
 constexpr uint32_t kSlotsOfSums =
     (Tile::kSumsAt + Tile::kPartBytes + Tile::kSlotBytes - 1) / Tile::kSlotBytes;
 
-// One thread. Sub-tiles come from the workspace, [k-block][row][256 elements in their order], or
+// One thread loads sub-tiles from the workspace, [k-block][row][256 elements in their order], or
 // straight from A. A and D of all groups are one matrix.
 template <typename Tile>
 __device__ void load_listed_tokens(Cta90<Tile> cta) {

@@ -15,9 +15,9 @@
 
 namespace nvfp4 {
 
-// Copies the four scales of a tile's row to shared memory. Asynchronously if rows begin at
-// multiples of four bytes; otherwise byte by byte, with zeros beyond K, where codes are zero too.
-// `there` is how many of them belong to an element.
+// Copies the four scales of a tile's row to shared memory. It copies asynchronously if rows begin
+// at multiples of four bytes. Otherwise it copies byte by byte, with zeros beyond K, where codes
+// are zero, too. `there` is the number of scales that belong to an element.
 __device__ inline void copy_four_scales(uint32_t to, const uint8_t* from, int32_t there,
                                         bool words) {
   if (words) {
@@ -30,8 +30,8 @@ __device__ inline void copy_four_scales(uint32_t to, const uint8_t* from, int32_
   ptx::st_shared_b32(to, bytes[0] | bytes[1] << 8 | bytes[2] << 16 | bytes[3] << 24);
 }
 
-// A lane takes tile lane % 4 of every eighth row of a stage: four scales, those of 64 elements or
-// of 128. Rows are those of D's columns.
+// A lane copies four scales of every eighth row of a stage, from tile lane % 4. They belong to 64
+// or 128 elements. The rows are those of B.
 template <typename Tile>
 __device__ void copy_linear_rows(const Sm90Params& p, const uint8_t* from, uint32_t to,
                                  uint32_t row, uint32_t row_bytes, int32_t scales, bool words) {
@@ -51,7 +51,7 @@ __device__ void load_linear_scales(const Cta90<Tile>& cta, uint32_t i, uint32_t 
   const uint32_t row_bytes = p.k / 16 >> shift;
   const bool words = row_bytes % 4 == 0;
   const uint32_t row = cta.tile.weight_tile * Tile::kColumnsOfD + lane / 4;
-  const uint32_t tiles = Tile::kSteps >> shift;  // of a stage
+  const uint32_t tiles = Tile::kSteps >> shift;  // tiles of a stage
   const uint32_t block = ((cta.stage_begin + i) * tiles + lane % 4) * 4;
   const int32_t scales = lane % 4 < tiles ? static_cast<int32_t>(row_bytes - block) : 0;
   const uint64_t from =
@@ -69,7 +69,7 @@ __device__ void load_linear_scales(const Cta90<Tile>& cta, uint32_t i, uint32_t 
   }
 }
 
-// Loads the codes of a k-block alone, where its scales are linear.
+// Loads only the codes of a k-block, if its scales are linear.
 template <typename Tile>
 __device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   const uint32_t bar = cta.weights_full(at);
@@ -80,11 +80,10 @@ __device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
       cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar, ptx::kEvictFirst);
 }
 
-// Limits how many k-blocks are requested beyond those that have arrived. Where consumer groups
-// share the stages of the ring, this limit keeps a group from waiting for a stage's next k-block
-// before the current one has arrived: a barrier shows only the parity of its phase, so that wait
-// would return at once (wide/tile.h). Where the number of groups divides the ring, every group
-// returns to its own stages.
+// Limits how many k-blocks are requested beyond those that have arrived. If consumer groups share
+// the stages of the ring, a group must not wait for the next k-block of a stage before the current
+// one has arrived: a barrier shows only the parity of its phase, so that wait would return at once
+// (wide/tile.h). If the number of groups divides the ring, every group returns to its own stages.
 template <typename Tile>
 constexpr bool kGroupsShareSlots = Tile::kStages % Tile::kGroups != 0;
 template <typename Tile>

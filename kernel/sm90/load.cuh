@@ -66,7 +66,7 @@ __device__ uint32_t scale_tiles(const Sm90Params& p, uint32_t steps) {
   return (steps + shift) >> shift;
 }
 
-// The bytes of the k-block are counted on `bar`.
+// `bar` counts the bytes of the k-block.
 template <typename Tile>
 __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t bar) {
   const Sm90Params& p = cta.p;
@@ -88,8 +88,8 @@ __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at, ui
       scale_bytes, bar, ptx::kEvictFirst);
 }
 
-// The k-block with the K tail. Its bytes are counted on a barrier of their own, and the stage
-// becomes full for consumers when the scales beyond K are zero.
+// Loads the k-block with the K tail. A separate barrier counts its bytes, and the stage becomes
+// full for consumers when the scales beyond K are zero.
 template <typename Tile>
 __device__ void load_cut_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   load_weights(cta, i, at, cta.cut_full());
@@ -118,7 +118,7 @@ __device__ void load_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   }
 }
 
-// 0 where all lanes of the warp copy scales.
+// 0 if all lanes of the warp copy scales.
 template <typename Tile>
 __device__ uint32_t first_stages(const Cta90<Tile>& cta) {
   return has_linear_weight_scales<Tile>(cta.p) ? 0 : min(Tile::kStagesFirst, cta.count);
@@ -208,7 +208,7 @@ __device__ uint32_t rows_of_box(const Sm90Params& p) {
   return Tile::kTokens < kTokensOfCutBox ? Tile::kTokens : min(p.m, Tile::kTokens);
 }
 
-// Zero the rows beyond the box once, by `threads` consumers before the first k-block, so that stale
+// `threads` consumers zero the rows beyond the box once, before the first k-block, so that stale
 // data never reaches a sum.
 template <typename Tile>
 __device__ void clear_rows_beyond_box(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
@@ -225,8 +225,8 @@ __device__ void clear_rows_beyond_box(const Cta90<Tile>& cta, uint32_t thread, u
   ptx::fence_proxy_async_shared_cta();
 }
 
-// Token sub-tiles straight from A. TMA writes zeros beyond K, and beyond M in the last of several
-// tiles.
+// Loads token sub-tiles straight from A. TMA writes zeros beyond K, and beyond M in the last of
+// several tiles.
 template <typename Tile>
 __device__ void load_natural_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlots>& at) {
   constexpr uint32_t kSlotK = Tile::kSlotSteps * kScaleTileK;

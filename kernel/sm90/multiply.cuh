@@ -155,8 +155,8 @@ __device__ void multiply_part(const Cta90<Tile>& cta, const WeightRows& rows, ui
   }
 }
 
-// The k-blocks of this warp's group: the group's number, and every kGroups-th from there. A group
-// without k-blocks has sums of zero.
+// Multiplies the k-blocks of this warp's group: from the group's number on, every kGroups-th. A
+// group without k-blocks has sums of zero.
 template <typename Tile>
 __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                          WidePosition<Tile>& position, float (&sums)[Tile::kTokens / 2]) {
@@ -185,8 +185,8 @@ __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
     multiply_part<Tile, 1>(cta, rows, lane, false, by, slot, sums);
     multiply_part<Tile, 2>(cta, rows, lane, false, by, slot, sums);
     multiply_part<Tile, 3>(cta, rows, lane, false, by, slot, sums);
-    // After the wgmmas that use the decoded values. When it came right after the loads, an arrival
-    // overtook some of them: about one row in a million was read from the next k-block.
+    // This arrival follows the wgmmas that use the decoded values. When it came right after the
+    // loads, it overtook some of them: about one row in a million was read from the next k-block.
     ptx::mbarrier_arrive(full + kEmpty);  // each lane for what it has read
   }
   ptx::wgmma_wait_group<0>();

@@ -64,7 +64,7 @@ struct A16Codes<false> {
     of[piece][r] = ptx::ld_shared_v4_b32(from & ~3u);
   }
   __device__ uint32_t byte(uint32_t piece, uint32_t r, uint32_t j) const {
-    const uint32_t own = 0x4440 + threadIdx.x % 4;  // and three zeros
+    const uint32_t own = 0x4440 + threadIdx.x % 4;  // this lane's byte and three zeros
     return __byte_perm(word(of[piece][r], j), 0, own);
   }
 };
@@ -83,8 +83,8 @@ __device__ void load_a16_codes(uint32_t at, uint32_t part, A16CodesOf<Tile>& cod
   }
 }
 
-// Loads the scales of all parts of a k-block, four for each. A part beyond K has none in shared
-// memory, and zero codes.
+// Loads the scales of all parts of a k-block, four for each. A part beyond K has no scales in
+// shared memory, and zero codes.
 template <typename Tile>
 __device__ void load_a16_scales(const A16Lane& lane, uint32_t stage, uint32_t steps,
                                 uint32_t (&scales)[Tile::kSteps][2]) {
@@ -100,8 +100,8 @@ __device__ void load_a16_scales(const A16Lane& lane, uint32_t stage, uint32_t st
   }
 }
 
-// The same for UE8M0 scales. Where 32 elements share a scale, a tile has those of two parts, and
-// each is used twice.
+// The same for UE8M0 scales. If 32 elements share a scale, a tile has the scales of two parts, and
+// each scale is used twice.
 template <typename Tile>
 __device__ void load_ue8m0_scales(const A16Lane& lane, uint32_t stage, uint32_t steps, bool of_32,
                                   uint32_t (&scales)[Tile::kSteps][2]) {
@@ -118,8 +118,8 @@ __device__ void load_ue8m0_scales(const A16Lane& lane, uint32_t stage, uint32_t 
   }
 }
 
-// The same in an entry for MXFP4 alone: both parts of a tile have its word. True where no lane of
-// the warp has a scale above 1.
+// The same in an entry for MXFP4 only: both parts of a tile share its word. True if no lane of the
+// warp has a scale above 1.
 template <typename Tile>
 __device__ bool load_mxfp4_scales(const A16Lane& lane, uint32_t stage, uint32_t steps,
                                   uint32_t (&scales)[Tile::kSteps][2]) {
@@ -188,7 +188,7 @@ __device__ void multiply_a16_as(const Cta90<Tile>& cta, uint32_t warp, uint32_t 
   const bool of_32 = log2_steps_per_scale_tile<Tile>(cta.p) != 0;
   RingPosition<Tile::kStages>& stage = position.stage;
   TokenSlot<Tile>& slot = position.slot;
-  // K-blocks left from this one on: one register, instead of two for its number and the count.
+  // Number of k-blocks from this one on: it takes one register, while number and count take two.
   const int32_t all = static_cast<int32_t>(cta.count - group);
   for (int32_t left = all; left > 0; left -= Tile::kGroups, stage.advance(Tile::kGroups)) {
     const uint32_t full = at.full + 8 * stage.stage;
@@ -219,8 +219,8 @@ __device__ void multiply_a16_as(const Cta90<Tile>& cta, uint32_t warp, uint32_t 
   if (Tile::kSeveralTiles && lane == 0) ptx::mbarrier_arrive(cta.tokens_empty(slot.before));
 }
 
-// Each kind of scales has a loop of its own, because decoding differs. The fast entry has NVFP4
-// weights only.
+// Each kind of scales has its own loop, because decoding differs. The fast entry has only NVFP4
+// weights.
 template <typename Tile>
 __device__ void multiply_a16(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                              WidePosition<Tile>& position, float (&sums)[Tile::kTokens / 2]) {

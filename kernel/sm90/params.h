@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The one argument of the sm_90a kernels, and constants of tokens in the workspace that host and
+// The argument of the sm_90a kernels, and constants about tokens in the workspace that host and
 // kernels share. Plain C++, no CUDA.
 #pragma once
 
@@ -22,9 +22,9 @@ NVFP4_HOST_DEVICE constexpr uint32_t rows_of_grouped_box(uint32_t tile_tokens) {
 }
 constexpr uint32_t kTokenRowBytes = 128;  // one token of a sub-tile: 64 elements in fp16
 constexpr uint32_t kTokenKernelThreads = 128;
-constexpr uint32_t kTokenKernelRows = 16;  // of a CTA
+constexpr uint32_t kTokenKernelRows = 16;  // rows per CTA
 constexpr uint32_t kTokenKernelRegisters = 32;
-constexpr uint32_t kTokenBytesPerThread = 64;  // of the workspace: 32 elements
+constexpr uint32_t kTokenBytesPerThread = 64;  // bytes of the workspace: 32 elements
 
 struct Sm90Params {
 #include "kernel/common/params.def"
@@ -53,8 +53,8 @@ struct Sm90GroupedParams {
 };
 static_assert(NVFP4_OFFSET_IS(Sm90GroupedParams, groups, sizeof(Sm90Params)));
 
-// The argument of the entries for gated products. The box of both maps of weights has the rows of
-// half a tile; what b2 has not of its own is that of b.
+// The argument of the entries for gated products. The boxes of both maps of weights have the rows
+// of half a tile. Everything that b2 does not have itself is the same as for b.
 struct Sm90GatedParams {
   Sm90Params gemm;
   TensorMap weights2;

@@ -5,7 +5,7 @@
 //   -DNVFP4_SM90_ONLY -DNVFP4_SM90_ONLY_64x4 -DNVFP4_SM90_ONLY_f16_64x16
 //
 // NVFP4_SM90_IF_WANTED(tile, text) is the text for those two tiles and nothing for any other.
-// Without NVFP4_SM90_ONLY it always is the text. kernel/kernel.mk has sm90_only, which writes the
+// Without NVFP4_SM90_ONLY it is the text for every tile. sm90_only in kernel/kernel.mk writes the
 // options.
 #pragma once
 

@@ -11,8 +11,9 @@
 
 namespace nvfp4 {
 
-// The warps take k-blocks in turn, and a warp loads kAhead of its k-blocks in advance. It issues
-// the first loads before anything else, since they would queue after the weights' first k-blocks.
+// The warps alternate between k-blocks, and a warp loads kAhead of its k-blocks in advance. It
+// issues the first loads before anything else. Later they would queue behind the first k-blocks of
+// weights.
 //
 // Tokens has kAhead, kWarps and kSlots, the slots of the ring; Tasks, what a lane loads for a
 // k-block; load(i, tasks), for the warp's k-blocks in turn, and write(slot, tasks); count(), the

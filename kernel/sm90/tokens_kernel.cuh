@@ -32,13 +32,13 @@ struct TokenPiece {
 
 constexpr uint32_t kPiecesPerStage = 8;  // j
 
-// Rows beyond M and parts beyond K are zeros under zero scales. No branch and no use of loaded
-// values: a thread would wait for each load in turn.
+// Rows beyond M and parts beyond K are zeros under zero scales. There is no branch and no use of
+// loaded values, because then the thread would wait for each load in turn.
 template <bool kLinear>
 __device__ TokenPiece load_token_piece(const Sm90Params& p, uint32_t batch, uint32_t row,
                                        uint32_t stage, uint32_t j) {
   constexpr uint32_t kParts = kSm90StageK / kScaleTileK;
-  const uint32_t words = p.k / 8;  // of a row: two per scale, so both end together
+  const uint32_t words = p.k / 8;  // words of a row: two per scale, so both end together
   const uint32_t first = stage * kParts;
   const uint8_t* codes = p.token_codes + batch * p.token_batch_bytes + row * p.token_row_bytes +
                          static_cast<uint64_t>(first) * (kScaleTileK / 2) + j * 4;

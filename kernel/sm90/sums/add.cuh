@@ -12,7 +12,7 @@ __device__ inline float4 add(float4 a, float4 b) {
                      __fadd_rn(a.w, b.w));
 }
 
-// From first to last.
+// Adds from first to last.
 template <uint32_t kParts>
 __device__ float4 add_parts(const float4 (&part)[kParts]) {
   float4 sum = part[0];

@@ -51,16 +51,16 @@ __device__ float4 sum_of_parts(uint32_t at) {
   return add_parts(part);
 }
 
-// Are sums left in shared memory for an epilogue that reads them there?
+// Whether sums are left in shared memory for an epilogue that reads them there.
 template <typename Tile>
 __device__ bool leaves_sums(const Sm90Params& p) {
   return Tile::kScaledD || has_general_epilogue<Tile>(p);
 }
 
-// Stores the tokens of this CTA's share: a lane takes 4 weights of a row, a warp as many rows as it
-// has lanes for. A batch of rows is read before the first of them is used, or each would wait for
-// its own sums, which takes longer than all else where they come from another CTA. For another
-// epilogue a whole sum goes where its part in this CTA was, which no other thread reads.
+// Stores this CTA's output slice. A lane stores 4 weights of a row, and a warp as many rows as it
+// has lanes for. A batch of rows is read before the first of them is used. Otherwise each row would
+// wait for its own sums, which takes longest if they come from another CTA. For another epilogue a
+// complete sum is written where this CTA's partial sum was, which no other thread reads.
 template <typename Tile, uint32_t kSplit>
 __device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, uint32_t rank,
                                uint32_t at, uint32_t warp, uint32_t lane,
@@ -117,7 +117,7 @@ __device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, 
           m_first + end};
 }
 
-// The complete sums of all tokens, which put_sums has written, for the general epilogue.
+// Passes the complete sums of all tokens, which put_sums has written, to the general epilogue.
 template <typename Tile>
 __device__ SumRows rows_of_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   constexpr uint32_t kLanesPerRow = Tile::kColumnsOfD / 4, kRows = 32 / kLanesPerRow;
@@ -144,11 +144,10 @@ __device__ SumRows store_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
   } else {
     ptx::cluster_sync();  // every CTA's sums are ready
   }
-  const uint32_t rank = kSplit == 1 ? 0 : cta.rank;  // among the CTAs that share the tile
+  const uint32_t rank = kSplit == 1 ? 0 : cta.rank;  // rank among the CTAs that share the tile
   const SumRows rows =
       store_share<Tile, kSplit>(cta.p, cta.tile, rank, cta.smem + Tile::kSumsAt, warp, lane, terms);
-  if constexpr (kSplit != 1)
-    ptx::cluster_sync_relaxed();  // nobody leaves while others read its sums
+  if constexpr (kSplit != 1) ptx::cluster_sync_relaxed();  // no CTA ends while others read its sums
   return rows;
 }
 

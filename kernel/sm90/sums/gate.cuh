@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Makes the elements of D, before rounding, of both sums of a gated product in registers, for the
-// entries that have no other epilogue. Each step is that of kernel/common/gated.cuh, so D has the
-// same bits.
+// Computes the elements of D, before rounding, from both sums of a gated product in registers, for
+// the entries that have no other epilogue. Each step is the same as in kernel/common/gated.cuh, so
+// D has the same bits.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace nvfp4 {
 
-// Whether a tile's entry makes D of both sums where they are added, in registers.
+// Whether a tile's entry computes D in registers, where both sums are added.
 template <typename Tile>
 constexpr bool kGatesSums = Tile::kGated&& Tile::kPlain;
 
@@ -22,14 +22,14 @@ constexpr bool kGatesSums = Tile::kGated&& Tile::kPlain;
 template <typename Tile>
 constexpr uint32_t kHalvesApart = Tile::kColumnsOfD * 4;
 
-// What all rows of a thread's kColumns neighbouring columns share.
+// Factors and biases of a thread's kColumns neighbouring columns, which all rows share.
 template <typename Tile, uint32_t kColumns>
 struct GateTerms {
   const Sm90Params& p;
   const GateParams& gate;
   uint32_t n;
   GatedColumns of_b, of_b2;
-  float bias[2][kColumns];  // of b and of b2, if there are any
+  float bias[2][kColumns];  // the biases of b and of b2, if any
 
   // Beyond N the last column's terms are loaded, for sums that are not stored. An earlier grid may
   // write what is loaded.
@@ -50,8 +50,9 @@ struct GateTerms {
     }
   }
 
-  // x and y: the sums with rows of b and of b2, kColumns of each row. D's elements are in x then.
-  // row(i): the i-th of the rows. None beyond M has factors, as its sums are not stored.
+  // x and y are the sums with rows of b and of b2, kColumns of each row. On return x has the
+  // elements of D. row(i) is the i-th row. Rows beyond M have no factors, as their sums are not
+  // stored.
   template <uint32_t kCount, typename Row>
   __device__ void finish(uint32_t batch, const Row& row, float (&x)[kCount],
                          float (&y)[kCount]) const {
@@ -85,7 +86,8 @@ struct GateTerms {
   }
 };
 
-// Four columns from n on of rows m, m + m_step, ..: the sums of b, in which D is then, and of b2.
+// Four columns from n on, of rows m, m + m_step, and so on: the sums of b, which become D, and
+// those of b2.
 template <typename Tile, uint32_t kRows>
 __device__ void gate_fours(const Sm90Params& p, uint32_t batch, uint32_t n, uint32_t m,
                            uint32_t m_step, float4 (&sums)[2][kRows]) {
@@ -105,8 +107,8 @@ __device__ void gate_fours(const Sm90Params& p, uint32_t batch, uint32_t n, uint
   }
 }
 
-// A row's four columns of D, from n on. Where D has scales, the lanes that have the rest of a block
-// store theirs together.
+// Stores four columns of a row of D, from n on. If D has scales, the lanes that share a block store
+// together.
 template <typename Tile>
 __device__ void store_gated_four(const Epilogue90<Tile>& out, uint32_t m, const float4& four) {
   const Sm90Params& p = out.p;
@@ -117,9 +119,9 @@ __device__ void store_gated_four(const Epilogue90<Tile>& out, uint32_t m, const 
   store_scaled_four(p.epilogue, p.d, element, out.batch, m, out.n, true, x);
 }
 
-// D with scales of a warp's eight columns, from n on, and 32 tokens: a lane has column g of the
-// tokens of its slots (scaled.cuh). A block is that of two or four neighbouring warps, which give
-// each other the largest in `exchange`: 128 bytes a warp, where nothing is read any more.
+// Stores D with scales for a warp's eight columns, from n on, and 32 tokens. A lane has column g of
+// the tokens of its slots (scaled.cuh). Two or four neighbouring warps share a block. They exchange
+// their largest magnitudes in `exchange`: 128 bytes per warp, in memory that is no longer read.
 template <typename Tile>
 __device__ void store_gated_columns(const Sm90Params& p, const TileCoordinate& tile,
                                     const TensorScale& t, uint32_t n, uint32_t m_first,
@@ -139,7 +141,7 @@ __device__ void store_gated_columns(const Sm90Params& p, const TileCoordinate& t
     const uint32_t at = exchange + (warp ^ other) * 128 + lane * 4;
     of_token = max_nan(of_token, __uint_as_float(ptx::ld_shared_b32(at)));
   }
-  if (!stores) of_token = 1;  // whatever is there, nobody divides for it
+  if (!stores) of_token = 1;  // the value does not matter: it is not stored
   const ScaleOfD s = scale_slots(e, of_token, t, lane, x);
   const uint32_t codes = turn_codes(eight_e2m1(x[0]), lane);
   if (stores) {

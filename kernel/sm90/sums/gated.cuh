@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The two whole sums of an element of a gated product to D: in a row of sums those with the rows of
-// b lie before those with the rows of b2.
+// Stores to D from the two complete sums of an element of a gated product. In a row of sums, those
+// with the rows of b come before those with the rows of b2.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace nvfp4 {
 
-// A function that is called, where the loop over K has no register to spare: inlined it spills one.
+// A called function, for tiles whose loop over K has no register to spare: inlined it spills one.
 template <typename Tile>
 __device__ __noinline__ void call_store_gated(const Sm90Params& p, SumRows rows) {
   store_gated(p, gated_params(p).gate, rows, kHalvesApart<Tile>, decoding_scale<Tile>(p));
@@ -32,8 +32,8 @@ __device__ void store_gated_90(const Sm90Params& p, const SumRows& rows) {
   __syncwarp();  // some lanes have stored
 }
 
-// As store_general_rows: so many tokens at once as fit beside the rings in use. A warp takes two
-// rows in sixteen.
+// Works like store_general_rows, with as many tokens at once as fit beside the rings in use. A warp
+// stores two rows in sixteen.
 template <typename Tile, uint32_t kSums>
 __device__ void store_gated_rows(const Sm90Params& p, const TileCoordinate& tile, uint32_t at,
                                  uint32_t warp, uint32_t lane, const float (&sums)[kSums]) {
@@ -49,16 +49,17 @@ __device__ void store_gated_rows(const Sm90Params& p, const TileCoordinate& tile
   for (uint32_t first = 0; first < Tile::kTokens; first += kRows) {
     const uint32_t m = m_first + first;
     if (m >= p.m) break;
-      // Registers have no index: the sums are chosen by branches, and what follows is there once.
+      // Registers cannot be indexed, so branches select the sums; the code that follows exists
+      // once.
 #pragma unroll
     for (uint32_t i = 0; i < Tile::kTokens; i += kRows) {
       if (i == first) put_float_rows<Tile, kRows>(sums, i, at, warp, lane);
     }
-    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are there
+    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are ready
     const SumRows rows{mine, 16 * kRowBytes, tile.batch, n, m + row, 16, min(m + kRows, p.m)};
     store_gated(p, gated_params(p).gate, rows, kHalvesApart<Tile>, decoding_scale<Tile>(p));
-    __syncwarp();  // some lanes have stored, and bar.sync wants all together
-    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // they are read
+    __syncwarp();  // some lanes have stored, and bar.sync needs all together
+    ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // they have been read
   }
 }
 

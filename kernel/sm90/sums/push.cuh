@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Pushes the sums of few tokens on Hopper: straight from registers to the CTA of the cluster that
-// stores their token, where sums_full counts that CTA's lanes and the others' bytes. Nobody waits
-// until rings are drained, or for a cluster barrier.
+// stores their token, where sums_full counts that CTA's lanes and the others' bytes. No thread
+// waits for drained rings or for a cluster barrier.
 #pragma once
 
 #include <cstdint>
@@ -45,10 +45,10 @@ __device__ void push_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
   ptx::mbarrier_arrive(cta.sums_full());
 }
 
-// Stores this CTA's tokens: a lane takes 4 weights of a row, a warp as many rows as it has lanes
-// for. The partial sums of each CTA are added first, then those sums, in the order of K. Tiles
-// whose groups divide the tokens add in the same order, so the width of a tile does not change the
-// bits.
+// Stores this CTA's tokens. A lane stores 4 weights of a row, and a warp as many rows as it has
+// lanes for. The partial sums of each CTA are added first, then those sums, in the order of K.
+// Tiles whose groups divide the tokens add in the same order, so the width of a tile does not
+// change the bits.
 template <typename Tile, uint32_t kSplit>
 __device__ SumRows store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                      const FourTerms<Tile>& terms) {

@@ -14,14 +14,14 @@
 
 namespace nvfp4 {
 
-// own: the sums of tokens group * kTokens / kGroups and on, added in the order of the groups, so
-// that no token's bits depend on its place in the tile.
+// `own` receives the sums of the tokens from group * kTokens / kGroups on. They are added in the
+// order of the groups, so that the bits of a token do not depend on its place in the tile.
 template <typename Tile>
 __device__ void add_groups(uint32_t at, uint32_t warp, uint32_t lane,
                            const float (&sums)[Tile::kTokens / 2],
                            float (&own)[Tile::kTokens / 2 / Tile::kGroups]) {
   constexpr uint32_t kOwn = Tile::kTokens / 2 / Tile::kGroups, kOthers = Tile::kGroups - 1;
-  constexpr uint32_t kFourBytes = Tile::kConsumersPerStage * 512;  // of all warps of a group
+  constexpr uint32_t kFourBytes = Tile::kConsumersPerStage * 512;  // for all warps of a group
   constexpr uint32_t kPartBytes = kOwn / 4 * kFourBytes;
   static_assert(kOwn % 4 == 0 && Tile::kGroups * kOthers * kPartBytes == Tile::kGroupSumsBytes);
   const uint32_t group = warp / Tile::kConsumersPerStage;

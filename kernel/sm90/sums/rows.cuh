@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Complete sums of a group to D on Hopper: they are rounded first and transposed in shared memory,
-// [token][weight]. For the general epilogue they are transposed unrounded.
+// Stores the complete sums of a group to D on Hopper. They are rounded first and transposed in
+// shared memory, [token][weight]. For the general epilogue they are transposed unrounded.
 #pragma once
 
 #include <cstdint>
@@ -106,7 +106,7 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
     if constexpr (kGatesSums<Tile>) {
       static_assert(kRows == kTokens, "all rows of D at once");
       put_gated_rows<Tile>(p, tile, m_first, rows, warp, lane, sums);
-      if (has_scales(p.epilogue.d_type)) break;  // it is stored
+      if (has_scales(p.epilogue.d_type)) break;  // D has been stored
     } else {
       put_rows<Tile, kRows>(sums, scaling, first, p, rows, warp, lane);
     }
@@ -147,8 +147,8 @@ __device__ void put_float_rows(const float (&sums)[kSums], uint32_t first, uint3
   }
 }
 
-// Passes the complete sums of a tile to the general epilogue beside rings in use: as many tokens at
-// once as fit in fp32 in the place for rows of fp16.
+// Passes the complete sums of a tile to the general epilogue while the rings are in use. It passes
+// as many tokens at once as fit in fp32 in the space for rows of fp16.
 template <typename Tile, uint32_t kSums>
 __device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& tile, uint32_t at,
                                    uint32_t warp, uint32_t lane, const float (&sums)[kSums]) {
@@ -161,7 +161,7 @@ __device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& ti
   const uint32_t mine = at + warp * kRowBytes + (lane ^ warp) * 16;
   const uint32_t m_end = row_end<Tile>(p, tile);
   const GeneralColumns columns(p, alpha_of<Tile>(p, tile.batch), n);
-  const uint32_t batch = Tile::kGrouped ? 0 : tile.batch;  // of A, C and D
+  const uint32_t batch = Tile::kGrouped ? 0 : tile.batch;  // batch of A, C and D
   const auto rows_from = [&](uint32_t first) {
     const uint32_t m = m_first + first;
     return SumRows{mine, 8 * kRowBytes, batch, n, m + warp, 8, min(m + kRows, m_end)};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// D in E2M1 with generated scales, by the entries that have no other D: whole sums from registers,
-// without shared memory; others from where they were added. Each step is that of
-// kernel/common/scaled_d.cuh, so the bits are, too.
+// Stores D in E2M1 with generated scales, in the entries that have no other D. Complete sums come
+// from registers, without shared memory; others come from where they were added. Each step is the
+// same as in kernel/common/scaled_d.cuh, so the bits are, too.
 //
-// A warp's fragment has 16 columns of D, which are a block, and tokens. Lane 4g+c has columns g and
-// g+8 of two tokens in eight. Eight lanes find the scales of up to eight tokens together, so that
-// each has one token's in the end and computes it alone; codes go the same way.
+// A warp's fragment has 16 columns of D, which are a block. Lane 4g+c has columns g and g+8 of two
+// tokens in eight. Eight lanes together reduce the magnitudes of up to eight tokens. In the end
+// each lane has the maximum of one token and computes its scale alone. Codes are exchanged the same
+// way.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +21,9 @@ namespace nvfp4 {
 
 constexpr uint32_t kAllLanes = 0xFFFFFFFF;
 
-// Slot i of a lane's kSlots is token i/2*8 + 2c + i%2. What eight lanes find of their slots ends in
-// those of which g % kSlots is the slot: here the largest of each. A lane gives away the slots that
-// are not its own.
+// Slot i of a lane's kSlots is token i/2*8 + 2c + i%2. Eight lanes reduce their slots to the
+// largest value of each. The result of a slot ends in the lanes with g % kSlots equal to that slot;
+// a lane gives away the slots that are not its own.
 template <uint32_t kSlots>
 __device__ float largest_of_slots(float (&largest)[kSlots], uint32_t lane) {
 #pragma unroll
@@ -73,7 +74,7 @@ struct TokenCodes {
   }
 };
 
-// Divides each slot by its token's step. `s` is of the lane's token.
+// Divides each slot by its token's step. `s` is that of the lane's own token.
 template <bool kAllByQuotients, uint32_t kColumns, uint32_t kSlots>
 __device__ void divide_slots(const ScaleOfD& s, uint32_t lane, float (&x)[kColumns][kSlots]) {
 #pragma unroll

@@ -4,8 +4,8 @@
 // wgmma multiplies 8-bit floats here: codes of weights and tokens as e5m2 without their scales,
 // which halves the cost of decoding. The sum of a block of 16 is exact: multiples of 2^-2 up to 576
 // take 12 bits, and Hopper keeps 13 after the leading one. A thread multiplies the sum by both
-// scales and adds in fp32. So every block has a column of the B operand of its own, with zeros in
-// the other blocks' places. 8 columns hold one token; a token with 4 columns uses them twice as
+// scales and adds in fp32. So every block has its own column of the B operand, with zeros in the
+// places of the other blocks. 8 columns hold one token; a token with 4 columns uses them twice as
 // often.
 #pragma once
 
@@ -45,7 +45,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kMaxSplit = 8;
   static constexpr bool kBlockSums = true;
   static constexpr bool kPushesSums = true;
-  static constexpr bool kBatchInvariant = false;  // sums of 16 at a time
+  static constexpr bool kBatchInvariant = false;  // it adds sums of 16
   static constexpr bool kSeveralTiles = true;
   static constexpr bool kPlain = false;
   static constexpr bool kMxfp4 = false;
@@ -59,8 +59,8 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kDecodingWarps = 3;  // which know the tokens of one tile
 
   static constexpr uint32_t kColumns = kTokenColumns * kTokens;  // N of wgmma
-  static constexpr uint32_t kWgmmas = kK / 32;                   // of a k-block
-  static constexpr uint32_t kUnitWgmmas = kTokenColumns / 2;     // that fill all columns
+  static constexpr uint32_t kWgmmas = kK / 32;                   // per k-block
+  static constexpr uint32_t kUnitWgmmas = kTokenColumns / 2;     // as many as fill all columns
   static constexpr uint32_t kUnits = kWgmmas / kUnitWgmmas;
 
   static constexpr uint32_t kCtasPerSm = 1;
@@ -69,7 +69,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
   static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;  // also of the next tile
   static constexpr uint32_t kStageBytes = kWeightBytes + kScaleBytes;
-  static constexpr uint32_t kOperandBytes = kColumns * 32;         // of one wgmma
+  static constexpr uint32_t kOperandBytes = kColumns * 32;         // per wgmma
   static constexpr uint32_t kSlotBytes = kWgmmas * kOperandBytes;  // tokens of a k-block
   static constexpr uint32_t kFactorBytes = kUnits * kColumns * 2;  // the tokens' scales, fp16
 
@@ -98,7 +98,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
   static constexpr uint32_t kTokenWarps = kDecodingWarps;
-  static constexpr uint32_t kWeightArrivals = 1 + 32;  // of a stage: bytes, a token warp's lanes
+  static constexpr uint32_t kWeightArrivals = 1 + 32;  // per stage: bytes, a token warp's lanes
   static constexpr uint32_t kWarps = kFirstTokenWarp + kTokenWarps;
   static constexpr uint32_t kThreads = 32 * kWarps;
   static constexpr uint32_t kRegisters = kRegistersPerSm / kThreads / 8 * 8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The consumer warps of a tiny tile on Hopper: weights from shared memory to e5m2 in registers,
-// wgmma, and the sums of blocks of 16 times both scales, added in fp32.
+// The consumer warps of a tiny tile on Hopper. They decode weights from shared memory to e5m2 in
+// registers, multiply with wgmma, and add the sums of blocks of 16, times both scales, in fp32.
 //
 // ORDER OF K. A lane 4g+c takes chunk c of half a stage, 32 neighbouring elements of a weight row,
 // eight to a word, two words to a block. wgmma j multiplies word j of the four lanes' chunks: bytes
@@ -171,8 +171,8 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t first, uint32_t w
   if (lane == 0) note_last_clock(kClock_last_commit);
 }
 
-// Place of the first partial sums of a tile that the CTA has alone. There are two such places,
-// after those of four CTAs that share a tile.
+// Place of the first partial sums of an unsplit tile. There are two such places, after those for
+// four CTAs that share a tile.
 template <typename Tile>
 __device__ uint32_t own_part(uint32_t tile) {
   return (kMaxClusterCtas - 2 + tile % 2) * Tile::kParts;

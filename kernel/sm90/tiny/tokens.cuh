@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The token warps of a tiny tile on Hopper: packed codes in global memory to the B operands of
-// wgmma, e5m2, a column per block of 16 (tiny/tiny.cuh), and scales to fp16.
+// The token warps of a tiny tile on Hopper. They decode packed codes in global memory to the B
+// operands of wgmma, e5m2 with a column per block of 16 (tiny/tiny.cuh), and scales to fp16.
 //
 //   operands  [half][word j][8 columns][16-byte column: even, odd elements][column][chunk] 4 bytes
 //   factors   [unit][column] fp16
@@ -21,7 +21,8 @@ struct TinyTask {
   uint32_t codes, scale;
 };
 
-// Zero beyond K. No branch and no use of loaded values: a thread would wait for each load in turn.
+// The result beyond K is zero. There is no branch and no use of loaded values, because then the
+// thread would wait for each load in turn.
 template <bool kLinear>
 __device__ TinyTask load_tiny_task(const Sm90Params& p, uint32_t batch, uint32_t row,
                                    uint32_t stage, uint32_t lane, bool there) {

@@ -75,7 +75,7 @@ struct Sm90WideTile : RowOfTile {
   using Row::kTokenStagesAhead;
   static constexpr uint32_t kWeights = kWeightsPerTile;
   static constexpr uint32_t kTokens = kTokensPerTile;
-  static constexpr uint32_t kColumnsOfD = kGated ? kWeights / 2 : kWeights;  // of D
+  static constexpr uint32_t kColumnsOfD = kGated ? kWeights / 2 : kWeights;
   static constexpr uint32_t kHalves = kGated ? 2 : 1;  // of the weights: rows of b, rows of b2
   static constexpr uint32_t kCtas = 1;
   static constexpr uint32_t kK = kSm90StageK;
@@ -87,9 +87,9 @@ struct Sm90WideTile : RowOfTile {
   // UE8M0 exponents have the range of bf16.
   static constexpr bool kUe8m0Weights = kType == Sm90TokenType::bf16;
   static constexpr bool kBlockSums = false;
-  // Sums of few tokens are pushed to a place of their own in the CTA that stores them.
+  // Sums of few tokens are pushed to a reserved place in the CTA that stores them.
   static constexpr bool kPushesSums = Row::kSums == Sm90Sums::pushed;
-  // One group has a tile's complete sums, which go from registers to D.
+  // A single group has the complete sums of a tile, and they go from registers to D.
   static constexpr bool kWholeSums = Row::kSums == Sm90Sums::whole;
   // If sums do not pass through the rings, the CTA continues with its next tile, whose first
   // k-blocks have arrived meanwhile. Warps that decode tokens know those of one tile only; with 16
@@ -101,7 +101,7 @@ struct Sm90WideTile : RowOfTile {
   static constexpr bool kPlain = false;
   static constexpr bool kMxfp4 = false;
   static constexpr bool kScaledD = false;
-  // With fewer tokens, which warps of the CTA decode, there is little of D.
+  // With fewer tokens, which warps of the CTA decode, D is small.
   static constexpr bool kHasScaledEntry = kWorkspaceTokens;
   static constexpr bool kGrouped = false;
   static constexpr uint32_t kTokenStep = kTokens;  // rows of one token tile, as it is numbered
@@ -113,7 +113,7 @@ struct Sm90WideTile : RowOfTile {
   static constexpr bool kBatchInvariant = kGroups == 4;
 
   static constexpr uint32_t kCtasPerSm = 1;
-  static constexpr uint32_t kMaxSplit = kNaturalTokens ? 4 : 8;  // 3 and 8 need code of their own
+  static constexpr uint32_t kMaxSplit = kNaturalTokens ? 4 : 8;  // 3 and 8 need separate code
 
   // A warpgroup multiplies 64 weights of a k-block. Up to 64 tokens four warpgroups hide latency
   // that two would wait for. Groups that share no k-block alternate, so each has partial sums.
@@ -143,7 +143,7 @@ struct Sm90WideTile : RowOfTile {
   // A row of sums is 4 floats longer than the weights, so that the 8 x 4 lanes of a fragment (8
   // weights, tokens two apart) hit 32 banks.
   static constexpr uint32_t kSumRowBytes = (kWeights + 4) * 4;
-  static constexpr uint32_t kPushedRows = kTokens + 2;  // of all ranks: 3 CTAs have 6 of 16 each
+  static constexpr uint32_t kPushedRows = kTokens + 2;  // for all ranks: 3 CTAs have 6 of 16 each
   static constexpr uint32_t kPushedBytes = kPushesSums ? kParts * kPushedRows * kSumRowBytes : 0;
 
   // Shared memory, offsets from a 1024-byte aligned base.
@@ -177,8 +177,8 @@ struct Sm90WideTile : RowOfTile {
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;
   static constexpr uint32_t kTokenWarps = kDecodesTokens ? kDecodingWarps : 1;
-  static constexpr uint32_t kWeightArrivals = 1;                       // of a stage
-  static constexpr uint32_t kTokenArrivals = kDecodesTokens ? 32 : 1;  // of a slot
+  static constexpr uint32_t kWeightArrivals = 1;                       // per stage
+  static constexpr uint32_t kTokenArrivals = kDecodesTokens ? 32 : 1;  // per slot
   static constexpr uint32_t kWarps = kConsumerWarps + 4;
   static constexpr uint32_t kThreads = 32 * kWarps;
   // Registers per thread at the start of the CTA, which its warpgroups redistribute. Registers, and

@@ -49,7 +49,7 @@ struct WideTokens {
   const Cta90<Tile>& cta;
   uint32_t lane, stages;
   StageOfAllTiles<Tile::kSeveralTiles> next;
-  const uint8_t *codes, *scales;  // of task 0 in the first k-block of K
+  const uint8_t *codes, *scales;  // those of task 0 in the first k-block of K
 
   __device__ WideTokens(const Cta90<Tile>& of, uint32_t warp, uint32_t lane_of_warp)
       : cta(of), lane(lane_of_warp), stages(stages_of_all_tiles(of)), next(of, warp) {
@@ -75,8 +75,8 @@ struct WideTokens {
     next.advance(kWarps, stages_of_k(cta.p));
   }
 
-  // Zero codes under zero scales beyond M and K. No branch and no use of loaded values: a thread
-  // would wait for each load in turn.
+  // Beyond M and K there are zero codes under zero scales. There is no branch and no use of loaded
+  // values, because then the thread would wait for each load in turn.
   template <bool kGeneral>
   __device__ void load_pieces(uint32_t i, Tasks& tasks) const {
     const bool linear = kGeneral && has_linear_token_scales<Tile>(cta.p);
