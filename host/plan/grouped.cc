@@ -34,8 +34,8 @@ bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, co
 }
 
 // The narrowest tile that holds the rows of a usual group, otherwise the widest. Variants are
-// sorted from narrow to wide. Of those with as many tokens it is the one with more weights: a CTA
-// that has half as many tiles waits half as often for the end of one (docs/performance.md).
+// sorted from narrow to wide. If several have as many tokens, it takes the one with more weights: a
+// CTA that has half as many tiles waits half as often for the end of one (docs/performance.md).
 const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
                              const Architecture& arch) {
   const int64_t usual = desc.rows_hint > 0 ? desc.rows_hint : ceil_div(g.m, g.l);

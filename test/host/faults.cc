@@ -342,7 +342,7 @@ int in_child(const std::function<void()>& body, int stream, std::string* told) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
 }
 
-// Of all kernels, whatever image has them.
+// The names of all kernels, whatever image has them.
 std::vector<const char*> kernel_names() {
   std::vector<const char*> names = {
 #define QUANTIZER_ENTRY(name) "nvfp4_" #name,

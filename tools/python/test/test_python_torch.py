@@ -24,8 +24,8 @@ WHY_NOT = gpus.why_not(torch, 1)
 WHY_NOT_TWO = gpus.why_not(torch, 2)
 GPU = not WHY_NOT
 HOPPER = GPU and torch.cuda.get_device_capability() == (9, 0)
-# Host time at most, in units of host_time.py: a fifth more than the 2.75, 4.07, 2.97 and 4.25 that an
-# H100's host took, where a unit was 10.5 us.
+# Host time at most, in units of host_time.py: a fifth more than the 2.75, 4.07, 2.97 and 4.25 that
+# an H100's host took, where a unit was 10.5 us.
 HOST_UNITS = {"mm": 3.3, "quantize": 4.9, "linear": 3.6, "nn.Linear": 5.1}
 
 
