@@ -12,8 +12,8 @@ const std::vector<Groups>& published_groups() {
 }
 
 // Groups have tiles of their own, so their weights one below the other, with the rows of one group,
-// have as many tiles and load the same, but for the rows of the other groups: 1 % of the bytes where
-// a group has 28 rows, a sixth where it has 980.
+// have as many tiles and load the same, but for the rows of the other groups. These are 1 % of the
+// bytes where a group has 28 rows, and a sixth where it has 980.
 GroupedForecast grouped_forecast(const Machine& machine, const Groups& groups) {
   GroupedForecast least;
   const Shape all{groups.m, groups.count * groups.n, groups.k};
