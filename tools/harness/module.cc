@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "tools/harness/module.h"
 
+#include <algorithm>
 #include <fstream>
-#include <iterator>
 
 namespace support {
 
@@ -15,8 +15,10 @@ Global global_of(const Driver& driver, CUmodule module, const char* name) {
 }
 
 Module::Module(const Driver& driver, const std::string& path) : driver_(driver) {
-  std::ifstream in(path);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = in ? std::streamoff(in.tellg()) : 0;
+  std::string text(size_t(std::max<std::streamoff>(size, 0)), '\0');
+  in.seekg(0).read(text.data(), size);
   if (text.empty()) throw std::runtime_error(path + " cannot be read");
   load(text);
 }
