@@ -47,9 +47,10 @@ TEST_CASE("a16: what the planner chooses gives the reference's bits for any M", 
   USE_GPU_FOR_HALVES(gpu);
   const int32_t type = GENERATE(int32_t{NVFP4_TYPE_F16}, int32_t{NVFP4_TYPE_BF16});
   const size_t turn = GENERATE(range(0, 8));
-  if (gpu.small() && !gemm_test::everything() && (turn % 2 == 0) == (type == NVFP4_TYPE_F16)) {
-    return;
-  }
+  // In the emulator the type alternates, and of GPUs with one kernel for it one takes each M.
+  const bool fewer = gpu.info.emulated() && !gemm_test::everything();
+  if (fewer && (turn % 2 == 0) == (type == NVFP4_TYPE_F16)) return;
+  if (fewer && !gpu.small() && gpu.info.compute_capability() != 80 && turn % 3 != 1) return;
   constexpr int64_t kM[] = {1, 8, 16, 17, 64, 65, 128, 200};
   const int64_t m = kM[turn];
   const Problem problem = make_a16_problem({m, 200, 576}, type, Data::exact, uint64_t(910 + m));

@@ -51,12 +51,11 @@ TEST_CASE("the bits do not depend on when asynchronous work completes", "[order]
   for (const Order& order :
        {Order{"soonest", 1}, Order{"latest", 1}, Order{"random", 1}, Order{"random", 2},
         Order{"random", 3}, Order{"random", 4}, Order{"random", 5}}) {
-    if (gpu.small() && order.seed > 3) continue;
+    if (gpu.small() && !gemm_test::everything() && order.seed > 1) continue;
     INFO(order.name << ", seed " << order.seed);
     const CompletionOrder set(emulator, order.name, order.seed);
     const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
-    REQUIRE(gemm_test::inside_bound(gpu, p, d));
-    results.insert(d);
+    if (results.insert(d).second) REQUIRE(gemm_test::inside_bound(gpu, p, d));
     CHECK(results.size() == 1);
   }
 }

@@ -108,16 +108,23 @@ void probe_scales(const gemm_test::Gpu& gpu, const char* variant, bool probe_a) 
   SUCCEED("every (row, block) and every scale code is where it should be");
 }
 
+// On an emulated Blackwell a tile of one CTA and one of a pair, others of B than of A.
+std::vector<const char*> probed(size_t turn) {
+  const std::vector<const char*> all = gemm_test::some_variants(turn);
+  if (all.size() != 4 || gemm_test::everything() || !gemm_test::emulated()) return all;
+  return {all[turn], all[3 - turn]};
+}
+
 }  // namespace
 
 TEST_CASE("every element of an A tile is multiplied from its place", "[probe][R7]") {
   USE_GPU(gpu);
-  probe_elements(gpu, SOME_VARIANTS(0), true);
+  probe_elements(gpu, GENERATE(from_range(gemm_test::taken(probed(0)))), true);
 }
 
 TEST_CASE("every element of a B tile is multiplied from its place", "[probe][R7]") {
   USE_GPU(gpu);
-  probe_elements(gpu, SOME_VARIANTS(1), false);
+  probe_elements(gpu, GENERATE(from_range(gemm_test::taken(probed(1)))), false);
 }
 
 TEST_CASE("every scale of an A tile and every scale code is applied in its place", "[probe][R8]") {
