@@ -193,10 +193,10 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
 TEST_CASE("On 9.0 an SM that decodes tokens divides its memory as the GEMM beside it wants it") {
   const Lines lines = probe(DriverChoice::fake, "prepare", "FAKE_CAPABILITY=90");
   CHECK(starting_with(lines, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
-  // Each of 28 tiles for all products and for plain ones, seven for CTAs of a single tile, seven
+  // Each of 28 tiles for all products and for plain ones, seven for CTAs of a single tile, eight
   // for grouped products, six for gated ones and six for plain ones of those, eight for MXFP4 and
   // eight for D with scales; eight of mma.sync.
-  constexpr size_t kEntries = 28 + 28 + 7 + 7 + 6 + 6 + 8 + 8 + 8;
+  constexpr size_t kEntries = 28 + 28 + 7 + 8 + 6 + 6 + 8 + 8 + 8;
   CHECK(starting_with(lines, "call cuKernelSetAttribute attribute=8 ").size() == kEntries);
   const Lines carveouts = starting_with(lines, "call cuKernelSetAttribute attribute=9 ");
   CHECK(carveouts.size() == 8);  // of the tiles that have their tokens from that kernel
