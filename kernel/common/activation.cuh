@@ -17,12 +17,12 @@ __device__ inline float f32(uint32_t bits) { return __uint_as_float(bits); }
 constexpr uint32_t kF32One = 0x3F800000, kF32Nan = 0x7FFFFFFF;
 constexpr uint32_t kF32TwoToMinus64 = 0x1F800000;
 
-// a / b with the bits of a division, for a finite a and a b from 1 to 32. Its steps are those of
-// __fdiv_rn, which first asks whether something overflows or becomes subnormal, so that a branch
-// parts each division from the next one. Nothing asks here, and several go side by side. Remainders
-// are exact unless they are subnormal, which a is too small for only where x is below 2^-26 and b,
-// from its power of two, is 2: then each step but the last is exact. A test finds all quotients
-// near the middle of two floats ("a division of activations is right ..").
+// a / b with the bits of a division, for a finite a and a b from 1 to 32. The steps are those of
+// __fdiv_rn. That function first tests whether something overflows or becomes subnormal, so a
+// branch separates each division from the next one. There is no such test here, so several
+// divisions overlap. Remainders are exact unless they are subnormal. That happens only if x is
+// below 2^-26, and then b is 2, a power of two, so each step except the last is exact. A test finds
+// all quotients near the middle of two floats ("a division of activations is right ..").
 __device__ inline float quotient_rn(float a, float b) {
   const float guess = ptx::rcp_approx_ftz_f32(b);
   const float reciprocal = __fmaf_rn(guess, __fmaf_rn(-b, guess, f32(kF32One)), guess);
@@ -98,8 +98,9 @@ __device__ inline float half_erfcx(float a) {
   return __fmaf_rn(g, t, f32(0x3DC15A5E));
 }
 
-// One of the three exponents for all: which one is asked once, so that nothing stands between the
-// elements. SiLU's by `silu`: that of gated products has a factor (gated.cuh), which is mostly 1.
+// One of the three exponents, for all elements. The kind is tested once, so that there is no branch
+// between elements. `silu` computes SiLU's: in gated products it has a factor (gated.cuh), mostly
+// 1.
 template <uint32_t kCount, typename SiluOf>
 __device__ void find_exponents(uint32_t activation, const float (&x)[kCount], const SiluOf& silu,
                                Exponent (&e)[kCount]) {
@@ -134,9 +135,9 @@ __device__ inline float quotient_of(float x, const Exponent& e, const PowerOfTwo
   return x < 0 ? __fmul_rn(__fmul_rn(quotient, power.s), tiny) : quotient;
 }
 
-// The three that are built from a power of two, of several elements at once: a thread that takes
-// one after the other waits for every operation. All are asked at once whether one is NaN or
-// infinite.
+// The three activations that are built from a power of two, for several elements at once: a thread
+// that computed one after the other would wait for every operation. A single test finds out whether
+// any element is NaN or infinite.
 template <uint32_t kCount, typename SiluOf>
 __device__ void smooth_activations(uint32_t activation, float (&x)[kCount], const SiluOf& silu) {
   Exponent e[kCount];

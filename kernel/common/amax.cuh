@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The largest |act(x)| of D and of its rows, before D's rounding, into what the caller has cleared.
-// Maxima of fp32 are those of its bits as whole numbers where none is negative; NaN, which is
-// 0x7FFFFFFF, is the largest. Any order of threads, warps and CTAs gives the same bits.
+// Stores the largest |act(x)| of D and of its rows, before D is rounded, into variables that the
+// caller has cleared. Non-negative fp32 numbers are ordered like their bits as integers, and NaN,
+// 0x7FFFFFFF, is the largest. So any order of threads, warps and CTAs gives the same bits.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace nvfp4 {
 
 __device__ inline bool has_amax(const EpilogueParams& e) { return e.activation >= kTakesAmax; }
 
-// One of these lanes, which are all here, adds the largest of theirs to *to.
+// All of these lanes take part. One of them combines the largest of their values with *to.
 __device__ inline void add_amax(float* to, uint32_t lanes, float largest) {
   const int32_t bits = __reduce_max_sync(lanes, __float_as_int(largest));
   if ((lanes & ((1u << threadIdx.x % 32) - 1)) == 0) ptx::red_global_max_s32(to, bits);
 }
 
-// A thread's share of what D is: four columns of some rows, one row after the other.
+// The maxima of a thread: four columns of some rows, one row after the other.
 class Amax {
  public:
-  // x: columns of row m of a batch, of which the first `count` exist.
+  // x has columns of row m of a batch. The first `count` of them exist.
   template <typename Params>
   __device__ void take(const Params& p, uint32_t batch, uint32_t m, uint32_t count,
                        const float (&x)[4]) {
@@ -36,7 +36,7 @@ class Amax {
     const uint32_t lanes = __match_any_sync(__activemask(), m);
     add_amax(e.d_row_amax + (static_cast<uint64_t>(batch) * p.m + m), lanes, largest);
   }
-  // After the last row.
+  // Call this after the last row.
   __device__ void put(const EpilogueParams& e) const {
     if (e.d_amax != nullptr) add_amax(e.d_amax, __activemask(), of_all_);
   }

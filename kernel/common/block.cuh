@@ -2,9 +2,9 @@
 // Quantizes a block of 16 numbers to a scale and codes, with the bits of nvfp4_quantize_host:
 //     s = e4m3(amax / 6 / t), code = e2m1(x / (s * t))
 //
-// Three divisions and 16 more would take twice as long as memory does. Where amax and t are neither
+// Three divisions and 16 more would take twice as long as memory does. If amax and t are neither
 // huge nor tiny, nothing overflows or becomes subnormal, and a quotient a / b is computed as
-//     r = 1 / b, once for all that is divided by b,      q = a * r,      q - (q * b - a) * r
+//     r = 1 / b, once for all divisions by b,      q = a * r,      q - (q * b - a) * r
 // Each operation is rounded once, and the difference is exact. The result equals the rounded a / b
 // wherever a code changes. That depends on the 2^23 significands of b and on the neighbours of a
 // few numbers, and a test covers all of them ("quotients without a division change codes where

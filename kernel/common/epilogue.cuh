@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The general epilogue of both kernels: from fp32 sums in shared memory to D of any type and order,
-// with C, bias, tensor scales and activation (epilogue.h). Each kernel has a fast epilogue of its
-// own for D in fp16 as alpha times the sum.
-// its own in each kernel.
+// with C, bias, tensor scales and activation (epilogue.h). Each kernel also has its own fast
+// epilogue.
 //
 // A thread takes four neighbouring columns of some rows. A kernel inlines this code in one or two
 // places where the sums have left the registers. As a called function it would read the parameters
@@ -26,7 +25,7 @@ namespace nvfp4 {
 // Location of a thread's sums, and their place in D: columns n .. n+3 of rows m, m + m_step, ..
 // below m_end.
 struct SumRows {
-  uint32_t at = 0, step = 0;  // in shared memory: four sums; bytes to those of the next row
+  uint32_t at = 0, step = 0;  // address of four sums; bytes to those of the next row
   uint32_t batch = 0, n = 0, m = 0, m_step = 1, m_end = 0;
 };
 
@@ -72,7 +71,7 @@ __device__ inline void unpack_four(uint4 bits, uint32_t type, bool vectors, floa
   x[3] = pairs ? widen(type, bits.y >> 16) : __uint_as_float(bits.w);
 }
 
-// For types of 16 bits.
+// The same for types of 16 bits.
 __device__ inline uint2 narrow_four(uint32_t type, const float (&x)[4]) {
   const bool bf16 = type == kTypeBf16;
   return make_uint2(bf16 ? ptx::cvt_rn_bf16x2_f32(x[1], x[0]) : ptx::cvt_rn_f16x2_f32(x[1], x[0]),
@@ -114,9 +113,9 @@ struct ToD {
 };
 struct ToSlab {
   static constexpr bool kMayBeSlab = true;
-  bool used;              // otherwise directly to D
-  uint32_t at;            // of the first four
-  uint32_t step, column;  // bytes to those of the next row, to the next one of the four
+  bool used;              // false: results go directly to D
+  uint32_t at;            // address of the first four results
+  uint32_t step, column;  // bytes to those of the next row; bytes to the next of the four
 };
 
 __device__ inline void put_four(const ToSlab& to, uint32_t type, const float (&x)[4]) {
@@ -149,8 +148,8 @@ __device__ inline float scale_of_rows(const EpilogueParams& e, float alpha) {
   return __fmul_rn(scale, load_scalar(e.a_tensor_scale));
 }
 
-// B's tensor scale of a thread's columns, which share one; 1, which changes no product, if there is
-// none.
+// The tensor scale of B for a thread's columns, which share one. If there is none it is 1, which
+// changes no product.
 __device__ inline float scale_of_columns(const EpilogueParams& e, uint32_t n) {
   if (e.b_tensor_scale == nullptr) return 1.0f;
   return load_scalar(e.b_tensor_scale + n / e.columns_a_factor);
@@ -224,12 +223,11 @@ __device__ void ask_for_c_of_rows(const Params& p, const SumRows& rows, uint32_t
   }
 }
 
-// `factor` is a power of two that the kernel's sums lack. kRowsOfC rows of C are asked for at once,
-// before the first of them is used, or each would wait for its own; they are moved on through the
-// registers, so that what is computed is in the code once. kScales is false where D has none.
-// kRowScales is false where A's factors of
-// rows are in the sums already; else they, and B's beside them, are loaded for each row, for want
-// of registers.
+// `factor` is a power of two that the kernel's sums lack. kRowsOfC rows of C are loaded before the
+// first of them is used; otherwise each row would wait for its own load. They move on from register
+// to register, so that the code for a row exists once. kScales is false if D has no scales.
+// kRowScales is false if A's factors of rows have already been applied to the sums. Otherwise they
+// and the factors of B are loaded anew for each row, because registers are scarce.
 template <uint32_t kRowsOfC = 1, bool kRowScales = true, bool kScales = true, typename Params,
           typename To = ToD>
 __device__ __forceinline__ void store_general(const Params& p, SumRows rows, GeneralColumns columns,

@@ -20,9 +20,9 @@ enum ElementType : uint32_t {
   kTypeF16,
   kTypeBf16,
   kTypeF32,
-  kTypeNvfp4,     // these of D alone: E2M1 with a UE4M3 scale for 16 columns,
-  kTypeMxfp4,     // a UE8M0 scale for 32,
-  kTypeE2m1Ue8m0  // a UE8M0 scale for 16
+  kTypeNvfp4,     // these are only for D: E2M1 with a UE4M3 scale per 16 columns,
+  kTypeMxfp4,     // a UE8M0 scale per 32,
+  kTypeE2m1Ue8m0  // a UE8M0 scale per 16
 };
 enum Activation : uint32_t {
   kActivationNone,
@@ -32,15 +32,17 @@ enum Activation : uint32_t {
   kActivationGeluErf,
   kActivationReluSquared
 };
-// Beside one in EpilogueParams::activation, where there are maxima: one branch for both.
+// Added to EpilogueParams::activation if D has maxima, so that one branch tests both.
 constexpr uint32_t kTakesAmax = 0x100;
 
-// What D is of a sum, as far as kernels have ways of their own for it. Plain: fp16, row-major, of
-// alpha by value times the sum. In bf16: the same in that type. Columns: fp16 or bf16, row-major,
-// of what a column has alone: scalars on the device, tensor scales (A's may be a row's), a bias of
-// columns; of a gated product with any activation. In fp32: all but a gated product's in that type.
-// Scaled: all of these in a type with scales, where 16 columns begin at a multiple of 8 bytes; a
-// kernel without code for it uses the general one.
+// The epilogues for which kernels have specialised code. D is row-major in all of them.
+//   Plain    D in fp16 is the host's alpha times the sum
+//   Bf16     the same in bf16
+//   Columns  D in fp16 or bf16, with scalars on the device, tensor scales (also per row of A) or a
+//            bias per column; in a gated product also with an activation
+//   F32      any of these in fp32, except for gated products
+//   Scaled   any of these in a type with scales, if each 16 columns begin at a multiple of 8 bytes;
+//            a kernel without code for it uses the general epilogue
 enum EpilogueKind : uint32_t {
   kEpiloguePlain,
   kEpilogueBf16,
@@ -57,18 +59,18 @@ struct EpilogueParams {
   const float* b_tensor_scale;  // NULL: none
   const void* c;
   const void* bias;
-  int64_t c_batch_stride;     // elements, as the next four
+  int64_t c_batch_stride;     // in elements, like the next four
   int64_t c_row, c_column;    // distance from an element of C to the next row, to the next column
-  int64_t d_row, d_column;    // the same of D
+  int64_t d_row, d_column;    // the same for D
   float beta;                 // the host value
   uint32_t columns_a_factor;  // columns that share one of b_tensor_scale
   uint32_t c_type;            // kTypeNone: no C, or beta is known to be 0
   uint32_t d_type, bias_type;
-  uint32_t activation;  // and kTakesAmax
+  uint32_t activation;       // plus kTakesAmax if D has maxima
   uint16_t bias_per_row;     // 1: a value for each row of D, 0: for each column
   uint16_t a_scale_per_row;  // 1: a tensor scale for each row of A in each batch, 0: one
   uint32_t kind;             // EpilogueKind
-  // The rest is for a D with scales.
+  // The remaining fields are for a D with scales.
   uint8_t* d_scales;
   const float* d_tensor_scale;  // NULL: 1
   int64_t d_scales_batch_bytes;
@@ -76,8 +78,8 @@ struct EpilogueParams {
   uint16_t d_scales_are_tiles;  // 128x4 tiles; otherwise linear
   uint16_t d_scale_floors;      // UE8M0 scales are rounded down; otherwise up
   // Receive the largest |act(x)| (amax.cuh). NULL: none.
-  float* d_amax;      // of D
-  float* d_row_amax;  // of each row in each batch
+  float* d_amax;      // one for D
+  float* d_row_amax;  // one for each row of each batch
 };
 static_assert(sizeof(EpilogueParams) == 168 && NVFP4_OFFSET_IS(EpilogueParams, beta, 88) &&
               NVFP4_OFFSET_IS(EpilogueParams, d_scales, 120));
@@ -95,7 +97,7 @@ struct EmptySumParams {
 static_assert(sizeof(EmptySumParams) == 208 && NVFP4_OFFSET_IS(EmptySumParams, epilogue, 40));
 
 constexpr uint32_t kEmptySumThreads = 128;
-constexpr uint32_t kEmptySumColumns = 128;                 // of a CTA: four per lane
-constexpr uint32_t kEmptySumRows = kEmptySumThreads / 32;  // at once: one per warp
+constexpr uint32_t kEmptySumColumns = 128;                 // columns of a CTA: four per lane
+constexpr uint32_t kEmptySumRows = kEmptySumThreads / 32;  // rows at once: one per warp
 
 }  // namespace nvfp4

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The parameters that a gated product's epilogue has beside epilogue.h's. Plain C++, no CUDA.
+// The epilogue parameters of a gated product in addition to those of epilogue.h. Plain C++, no
+// CUDA.
 //
 //   x = ((alpha * a_tensor_scale) * b_tensor_scale) * sum;     x = x + bias
 //   y = ((alpha2 * a_tensor_scale) * b2_tensor_scale) * sum2;  y = y + bias2
@@ -25,10 +26,10 @@ struct GateParams {
 };
 static_assert(sizeof(GateParams) == 40 && NVFP4_OFFSET_IS(GateParams, alpha2, 24));
 
-// What the host plans and launches by where a tile has an entry for gated products, else zeros.
-// Each family gives its tiles theirs.
+// Numbers by which the host plans and launches a tile's entry for gated products. They are 0 if the
+// tile has none. Each family sets those of its tiles.
 struct GatedNumbers {
-  uint32_t columns;  // of D, of a tile
+  uint32_t columns;  // columns of D in a tile
   uint32_t stages, stage_bytes, shared_bytes, tmem_columns, max_split;
   uint32_t entries;  // 2: one of them is for plain products
 };

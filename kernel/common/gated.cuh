@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The epilogue of gated products, of both kernels: two fp32 sums of an element in shared memory to
-// D of any type and order (gate.h). A thread takes four neighbouring columns of some rows, as in
-// store_general.
+// The epilogue of gated products for both kernels. It makes D, of any type and order, from two fp32
+// sums per element in shared memory (gate.h). A thread has four neighbouring columns of some rows,
+// as in store_general.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace nvfp4 {
 
-// SiLU with a factor in its exponent. What alpha * a is rounded by is in w_low.
+// SiLU with a factor in its exponent. w_low has the rounding error of alpha * a.
 struct GateSilu {
   float alpha;
 
@@ -28,7 +28,7 @@ struct GateSilu {
   }
 };
 
-// act(x) * (y + beta) of some elements, in x. A comparison with NaN is false.
+// Replaces x by act(x) * (y + beta), for several elements. A comparison with NaN is false.
 template <uint32_t kCount>
 __device__ void multiply_gated(uint32_t activation, const GateParams& gate, float (&x)[kCount],
                                float (&y)[kCount]) {
@@ -49,9 +49,9 @@ __device__ void multiply_gated(uint32_t activation, const GateParams& gate, floa
   for (uint32_t i = 0; i < kCount; ++i) x[i] = __fmul_rn(x[i], y[i]);
 }
 
-// What all rows of a thread's columns share of one of the two sums.
+// Factors and bias of one of the two sums that all rows of a thread's columns share.
 struct GatedColumns {
-  float scale_of_rows, scale_of_columns;  // without a row's factor of A, and B's
+  float scale_of_rows, scale_of_columns;  // alpha without A's factor of a row; B's factor
 
   template <typename Params>
   __device__ GatedColumns(const Params& p, float alpha, const float* alpha_device,
@@ -64,13 +64,13 @@ struct GatedColumns {
     scale_of_columns =
         b_tensor_scale == nullptr ? 1.0f : load_scalar(b_tensor_scale + n / e.columns_a_factor);
   }
-  // a_scale is 1, which changes no product, where rows have no factors.
+  // If rows have no factors, a_scale is 1, which changes no product.
   __device__ float of_row(float a_scale) const {
     return __fmul_rn(__fmul_rn(scale_of_rows, a_scale), scale_of_columns);
   }
 };
 
-// Four sums of row m in shared memory, scaled and with their bias.
+// Loads four sums of row m from shared memory, scales them and adds the bias.
 __device__ inline void load_scaled(const EpilogueParams& e, uint32_t at, float factor, float scale,
                                    const void* bias, uint32_t m, uint32_t n, uint32_t count,
                                    float (&x)[4]) {
@@ -87,7 +87,7 @@ __device__ inline void load_scaled(const EpilogueParams& e, uint32_t at, float f
   }
 }
 
-// The sums with the rows of b2 lie `apart` bytes behind those with the rows of b. `factor` is a
+// The sums with the rows of b2 are `apart` bytes after those with the rows of b. `factor` is a
 // power of two that both lack.
 template <typename Params>
 __device__ __forceinline__ void store_gated(const Params& p, const GateParams& gate, SumRows rows,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which tile of a grouped product an index means. How many rows each group has is in device memory,
-// so a grid has a CTA for each tile that there can be, or one for each SM, and those that find no
-// tile have nothing to do. Whoever walks the list has waited for earlier grids, which may write it.
+// The tile of a grouped product that belongs to an index. The number of rows of each group is in
+// device memory. So a grid has a CTA for each possible tile, or one per SM, and CTAs that find no
+// tile end. A thread that searches the list has waited for earlier grids, which may write it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace nvfp4 {
 
 __device__ inline uint32_t lane_number() { return threadIdx.x % 32; }
 
-// The largest value of this lane and those below it.
+// The largest value of this lane and all lower lanes.
 __device__ inline uint32_t largest_up_to_lane(uint32_t value) {
 #pragma unroll
   for (uint32_t by = 1; by < 32; by *= 2) {
@@ -34,7 +34,7 @@ __device__ inline uint32_t sum_up_to_lane(uint32_t value) {
   return value;
 }
 
-// Rows of a group, cut to what exists.
+// The rows of a group, clamped to rows that exist.
 struct GroupRows {
   uint32_t begin, end;
 
@@ -43,10 +43,10 @@ struct GroupRows {
   }
 };
 
-// 32 groups, one to a lane; lanes beyond the last group have no rows. `before`: where the rows of
-// the group before the first of these end. What the caller wrote is data: an end below 0, below one
-// before it or beyond M is cut, and so is a count below 0 or above the capacity, so that no row
-// outside D is a group's, and no row belongs to two groups.
+// 32 groups, one per lane; lanes beyond the last group have no rows. `before` is the end of the
+// rows of the previous group. The caller's numbers are not trusted. An end that is negative, below
+// the previous end or beyond M is clamped, and so is a count that is negative or above the
+// capacity. So no group has a row outside D, and no row belongs to two groups.
 __device__ inline GroupRows rows_of_group(const GroupParams& p, uint32_t group, uint32_t before) {
   const int32_t given = group < p.count ? p.rows[group] : 0;
   const uint32_t most = p.capacity == 0 ? p.m : p.capacity;
@@ -62,9 +62,9 @@ __device__ inline GroupRows rows_of_group(const GroupParams& p, uint32_t group, 
   return rows;
 }
 
-// What comes before some group: the sum of all lanes below, and of the steps before.
+// Sum of a value over all groups before a lane's group: lower lanes, and earlier steps of 32.
 struct UpToGroup {
-  uint32_t of_steps = 0;  // of the 32s before these
+  uint32_t of_steps = 0;  // sum over earlier steps
   uint32_t of_group, before;
 
   __device__ void take(uint32_t value) {
@@ -74,16 +74,16 @@ struct UpToGroup {
   __device__ void next() { of_steps = __shfl_sync(0xFFFFFFFF, before + of_group, 31); }
 };
 
-// By a whole warp. Groups follow each other; within one, token tiles vary fastest, as in tiles.cuh.
-// A walk goes on from the 32 groups at which it is, so its indices ascend. Where scales are in
-// tiles, those of each group begin a tile of 128 rows of their own, after those of the groups
-// before it or where scale_rows says; otherwise each row's scales follow those of the row before
-// it.
+// Called by a whole warp. Groups follow each other; within a group, token tiles vary fastest, as in
+// tiles.cuh. A search continues from the 32 groups that it has reached, so its indices must ascend.
+// If scales are in 128x4 tiles, the scales of each group begin a new tile of 128 rows, after those
+// of the previous groups or at the row in scale_rows. Otherwise the scales of a row follow those of
+// the previous row.
 struct GroupWalk {
   uint32_t first = 0, end_before = 0;
   UpToGroup tiles, scale_tiles;
 
-  // False where the index is beyond the last tile.
+  // False if the index is beyond the last tile.
   template <uint32_t kTokens>
   __device__ bool tile_at(const GroupParams& p, uint32_t tiles_n, bool scales_are_tiles,
                           uint32_t index, TileCoordinate* tile) {
@@ -92,7 +92,7 @@ struct GroupWalk {
       const GroupRows rows = rows_of_group(p, first + lane_number(), end_before);
       tiles.take(rows.tiles(kTokens) * tiles_n);
       scale_tiles.take(rows.tiles(kScaleTileRows));
-      const uint32_t in_group = index - tiles.before;  // where it is one of the group's
+      const uint32_t in_group = index - tiles.before;  // valid if the tile is one of the group's
       const uint32_t hits =
           __ballot_sync(0xFFFFFFFF, index >= tiles.before && in_group < tiles.of_group);
       if (hits != 0) {
@@ -101,7 +101,7 @@ struct GroupWalk {
         const uint32_t begin = of_hit(rows.begin), end = of_hit(rows.end), at = of_hit(in_group);
         const uint32_t token_tiles = GroupRows{begin, end}.tiles(kTokens);
         const uint32_t weight_tile = at / token_tiles;
-        const uint32_t row = (at - weight_tile * token_tiles) * kTokens;  // of the group
+        const uint32_t row = (at - weight_tile * token_tiles) * kTokens;  // row within the group
         uint32_t scales = of_hit(scale_tiles.before) * kScaleTileRows;
         if (p.scale_rows != nullptr) scales = p.scale_rows[first + lane];
         if (!scales_are_tiles) scales = begin;
@@ -116,20 +116,21 @@ struct GroupWalk {
   }
 };
 
-// The same for one index alone.
+// The same for a single index.
 template <uint32_t kTokens>
 __device__ bool grouped_tile_at(const GroupParams& p, uint32_t tiles_n, bool scales_are_tiles,
                                 uint32_t index, TileCoordinate* tile) {
   return GroupWalk().tile_at<kTokens>(p, tiles_n, scales_are_tiles, index, tile);
 }
 
-// The factor of a group's sums.
+// The alpha of a group.
 __device__ inline float alpha_of_group(const GroupParams& p, uint32_t group, float of_all) {
   return p.alpha == nullptr ? of_all
                             : __uint_as_float(ptx::ld_global_b32_if(p.alpha + group, true));
 }
 
-// Where in tiles the scales of a row are, by a whole warp. False where it is no group's.
+// Finds the place of a row's scales in 128x4 tiles. Called by a whole warp. False if the row
+// belongs to no group.
 __device__ inline bool scale_row_of(const GroupParams& p, uint32_t row, uint32_t* scale_row) {
   uint32_t end_before = 0;
   UpToGroup tiles;

@@ -8,10 +8,10 @@
 
 namespace nvfp4 {
 
-// What the arrays hold is device data.
+// The arrays are in device memory.
 struct GroupParams {
-  const int32_t* rows;        // of A and D, where group g ends; with a capacity, how many it has
-  const int32_t* scale_rows;  // of tiles of scales, where each group begins; NULL: after the last
+  const int32_t* rows;        // end of group g in A and D; with a capacity, its number of rows
+  const int32_t* scale_rows;  // first row of each group's scale tiles; NULL: after the last group's
   const float* alpha;         // NULL: all groups have one
   uint32_t count;             // groups
   uint32_t m;                 // rows that exist
@@ -19,10 +19,10 @@ struct GroupParams {
 };
 static_assert(sizeof(GroupParams) == 40 && NVFP4_OFFSET_IS(GroupParams, capacity, 32));
 
-// How many entries for grouped products a tile has: grouped.def of a family says of which.
+// Number of a tile's entries for grouped products. grouped.def of a family lists such tiles.
 template <typename Tile>
 constexpr uint32_t kGroupedEntries = 0;
-// And the shared memory of a CTA of them.
+// Shared memory of a CTA of these entries.
 template <typename Tile>
 constexpr uint32_t kGroupedSharedBytes = Tile::kSharedBytes;
 

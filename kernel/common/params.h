@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The one argument of a GEMM kernel, written by the host and read by the kernel: a struct of its
-// family. This file has what all families share. Plain C++, no CUDA.
+// The argument of a GEMM kernel, which the host writes and the kernel reads: a struct of its
+// family. This file has the parts that all families share. Plain C++, no CUDA.
 #pragma once
 
 #include <cstdint>

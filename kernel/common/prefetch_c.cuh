@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Prefetches C to L2 while the sums of its tile are still being multiplied, on 10.x, and on 9.0
-// with many tokens. It is a hint: what it skips is loaded later, from further away.
+// with many tokens. It is a hint: C that is not prefetched takes longer to load.
 #pragma once
 
 #include <cstdint>

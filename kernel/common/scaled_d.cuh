@@ -30,8 +30,8 @@ __device__ inline ScaleOfD with_step(ScaleOfD s, const TensorScale& t) {
   return s;
 }
 
-// s = e4m3(amax / 6 / t); elements are divided by s * t. Without a division, which is right only
-// where `by_quotients` says so.
+// s = e4m3(amax / 6 / t); elements are divided by s * t. There is no division; the result is right
+// only if `by_quotients` is set.
 __device__ inline ScaleOfD ue4m3_by_quotients(float largest, const TensorScale& t) {
   ScaleOfD s;
   s.by_quotients = t.plain && (is_plain(largest) || largest == 0);
@@ -88,14 +88,14 @@ __device__ inline ScaleOfD scale_of_d(const EpilogueParams& e, float largest,
   return e.d_type == kTypeNvfp4 ? ue4m3_of_d(largest, t)
                                 : ue8m0_of_d(largest, e.d_scale_floors != 0);
 }
-// Where it may be without a division, else not `by_quotients`.
+// The same without a division. If that is not possible, `by_quotients` of the result is false.
 __device__ inline ScaleOfD scale_of_d_by_quotients(const EpilogueParams& e, float largest,
                                                    const TensorScale& t) {
   return e.d_type == kTypeNvfp4 ? ue4m3_by_quotients(largest, t)
                                 : ue8m0_of_d(largest, e.d_scale_floors != 0);
 }
 
-// The byte of a row's scale s among those of a batch.
+// Byte offset of scale s of a row within a batch.
 __device__ inline int64_t scale_of_d_at(const EpilogueParams& e, uint32_t m, uint32_t s) {
   constexpr uint32_t kScales = kScaleTileK / 16;
   if (e.d_scales_are_tiles == 0) return static_cast<int64_t>(m) * e.d_scales_per_row + s;
@@ -118,8 +118,8 @@ __device__ inline void store_scale_of_d(const EpilogueParams& e, uint32_t batch,
       static_cast<uint8_t>(s.byte);
 }
 
-// Codes of columns n .. n+3 of row m, and by the first lane of a block its scale; `element` is the
-// index of column n in D. `aligned`: so are their two bytes.
+// Stores the codes of columns n to n+3 of row m. The first lane of a block also stores its scale.
+// `element` is the index of column n in D; `aligned` says that the two bytes are aligned.
 __device__ inline void put_scaled_four(const EpilogueParams& e, void* d, int64_t element,
                                        uint32_t batch, uint32_t m, uint32_t n, bool aligned,
                                        uint32_t codes, const ScaleOfD& s) {
@@ -133,8 +133,8 @@ __device__ inline void put_scaled_four(const EpilogueParams& e, void* d, int64_t
   if (n % (e.d_type == kTypeMxfp4 ? 32 : 16) == 0) store_scale_of_d(e, batch, m, n, s);
 }
 
-// Columns n .. n+3 of row m, quantized. The tensor scale is loaded anew, for want of registers to
-// keep it.
+// Quantizes and stores columns n to n+3 of row m. The tensor scale is loaded anew, because there
+// are no registers to keep it.
 __device__ inline void store_scaled_four(const EpilogueParams& e, void* d, int64_t element,
                                          uint32_t batch, uint32_t m, uint32_t n, bool aligned,
                                          float (&x)[4]) {

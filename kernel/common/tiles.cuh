@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which tile of D an index means: a static schedule, flattened into grid.x.
+// The tile of D that belongs to an index: a static schedule, flattened into grid.x.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace nvfp4 {
 
 struct TileCoordinate {
   uint32_t token_tile, weight_tile, batch;
-  // In grouped products alone, where token_tile is the tile's first row: where the rows of its
-  // group end, above 0, and which row of scales is the first row's.
+  // Only for grouped products, where token_tile is the tile's first row: the end of the rows of its
+  // group, which is above 0, and the row of scales that belongs to the first row.
   uint32_t row_end = 0, scale_row = 0;
 };
 

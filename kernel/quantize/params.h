@@ -10,10 +10,10 @@
 
 namespace nvfp4 {
 
-constexpr uint32_t kQuantizeWarps = 4;  // of a CTA, one row of the matrix each
+constexpr uint32_t kQuantizeWarps = 4;  // warps of a CTA, one row of the matrix each
 constexpr uint32_t kQuantizeThreads = 32 * kQuantizeWarps;
-constexpr uint32_t kNormThreads = 256;  // of a CTA with one row: columns of the sum of squares
-constexpr uint32_t kRowThreads = 256;   // most threads of a CTA that makes its row's scale
+constexpr uint32_t kNormThreads = 256;  // threads for one row: columns of the sum of squares
+constexpr uint32_t kRowThreads = 256;   // limit of threads in a CTA that makes its row's scale
 // Blocks of such a row that a thread keeps in registers.
 template <uint32_t kElementBytes>
 constexpr uint32_t kKeptOfRow = kElementBytes == 4 ? 1 : 2;
@@ -87,7 +87,7 @@ struct ScaleConvertParams {
 static_assert(sizeof(ScaleConvertParams) == 56 &&
               NVFP4_OFFSET_IS(ScaleConvertParams, to_tiles, 48));
 
-// Linear scales of all rows to 128x4 tiles, of which each group begins one.
+// Converts linear scales of all rows to 128x4 tiles. Each group begins a new tile.
 struct ScaleGroupsParams {
   const uint8_t* from;
   uint8_t* to;

@@ -5,10 +5,10 @@
 //   nvfp4_quantize_{f16,bf16,f32}    x [rows][16 * blocks] -> codes, scales. t is the tensor scale.
 //       s = e4m3(amax of the block / 6 / t), code = e2m1(x / (s * t)); fp32, rounded to nearest
 //       even. Or UE8M0 scales, of 16 or 32 elements (ue8m0.cuh)
-//   nvfp4_amax_{f16,bf16,f32}        the largest finite magnitude of x, one part a CTA
+//   nvfp4_amax_{f16,bf16,f32}        the largest finite magnitude of x, one partial result per CTA
 //   nvfp4_dequantize_{f16,bf16,f32}  x = round((code * s) * t)
 //   nvfp4_scale_convert              128x4 tiles or linear, to either
-//   nvfp4_scale_groups               linear to 128x4 tiles, of which each group of rows begins one
+//   nvfp4_scale_groups               linear to 128x4 tiles; each group of rows begins a new tile
 //   nvfp4_silu_mul_{f16,bf16,f32}    silu(x) * y -> codes, scales
 //   nvfp4_rms_norm_{f16,bf16,f32}    RMSNorm of x, or of x + residual, which is stored -> the same
 //   nvfp4_quantize_rows_{f16,..}     x, or silu(x) * y -> codes, scales, and t of each row

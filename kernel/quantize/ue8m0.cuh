@@ -3,8 +3,8 @@
 // of nvfp4_quantize_reference. With 32, two neighbouring threads have half a block each and find
 // the largest magnitude together.
 //
-// A number divided by such a scale is a product by a power of two. It is exact where its code is
-// not 0, so it is rounded once.
+// Dividing a number by such a scale means multiplying by a power of two. The product is exact if
+// its code is not 0, so the number is rounded once.
 #pragma once
 
 #include "kernel/common/block.cuh"

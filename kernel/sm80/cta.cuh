@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which part of a product a CTA computes.
+// The part of a product that a CTA computes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace nvfp4 {
 
-// Whether the K partitions of a tile are a cluster; else they meet in the workspace.
+// Whether the K partitions of a tile form a cluster. Otherwise their sums meet in the workspace.
 #if __CUDA_ARCH__ >= 900
 constexpr bool kSm80Clusters = true;
 #else
@@ -18,7 +18,7 @@ constexpr bool kSm80Clusters = false;
 #endif
 
 struct Sm80Place {
-  uint32_t batch, m, n;  // the first token and weight of a tile
+  uint32_t batch, m, n;  // batch, first token and first weight of a tile
 };
 
 // Tokens change fastest, so that tiles that share weights run at the same time.
@@ -41,9 +41,9 @@ template <typename Tile>
 struct Sm80Cta {
   const Sm80Params& p;
   Sm80Place at;
-  uint32_t tile, rank;           // the number of the tile, and of its K partition
+  uint32_t tile, rank;           // index of the tile and of its K partition
   uint32_t first_block, blocks;  // k-blocks of the partition
-  uint32_t weights, tokens;      // of the tile that exist
+  uint32_t weights, tokens;      // number of those of the tile that exist
   uint32_t smem, stage_bytes;
 
   __device__ Sm80Cta(const Sm80Params& params, uint32_t shared) : p(params), smem(shared) {
@@ -60,7 +60,7 @@ struct Sm80Cta {
     stage_bytes = sm80_stage_bytes(sm80_token_rows(p.m, Tile::kTokens));
   }
 
-  // The sums of each K partition of a cluster, in its first CTA.
+  // Place of the sums of each K partition of a cluster, in its first CTA.
   __device__ uint32_t parts(uint32_t of_rank) const {
     const uint32_t bytes = sm80_token_rows(p.m, Tile::kTokens) * kSm80SumRowBytes;
     if constexpr (!Tile::kPartsInRings) return ring(Tile::kWarps) + of_rank * bytes;

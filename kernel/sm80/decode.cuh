@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// NVFP4 weights to fp16 or bf16 with nothing that compute capability 8.0 lacks: element times
-// scale, exact, in units of 2^-7. Each type is a struct of the same functions.
+// Decodes NVFP4 weights to fp16 or bf16 with instructions of compute capability 8.0: element times
+// scale, exact, in units of 2^-7. Each type is a struct with the same functions.
 //
 // An E2M1 code s.ee.m placed as sign, low exponent bits and high mantissa bit is its value times
 // 2^-14 in fp16 and 2^-126 in bf16, where the smallest ones are subnormal. A UE4M3 byte shifted to
 // the mantissa and the low exponent bits is its scale times 2^-8 or 2^-120, so that multiplying it
 // by 2^15 or twice by powers of two leaves the scale times 2^7 or 2^119. The NaN 0x7F becomes 480
-// by this: multiply.cuh looks for it beside.
+// in this way, so multiply.cuh looks for it separately.
 #pragma once
 
 #include <cstdint>

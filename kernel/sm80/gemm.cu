@@ -5,16 +5,17 @@
 // CONTRACT
 //   D[l][m][n] = epilogue( sum_k  A[l][m][k]  B[l][n][k] sb[l][n][k/16] ), by common/epilogue.h.
 //   A CTA computes 64 columns n (weights, B) x 8 or 16 rows m (tokens, A) of one batch l, for one
-//   of `split` K partitions in k-blocks of 128; the earlier ones have a k-block more if they do
-//   not divide. In the image for 9.0 the partitions of a tile are a cluster. In that for 8.0 and
-//   later they meet in the workspace, and nvfp4_add_sm80_* adds them; with one partition it is not
-//   launched. K a multiple of 16, at least 16. Nothing outside the described elements influences D.
+//   of `split` K partitions in k-blocks of 128. If the k-blocks do not divide evenly, the first
+//   partitions have one more. In the image for 9.0 the partitions of a tile form a cluster. In the
+//   image for 8.0 and later their sums meet in the workspace, and nvfp4_add_sm80_* adds them; with
+//   one partition it is not launched. K is a multiple of 16 and at least 16. Nothing outside the
+//   described elements influences D.
 //
 // ORDER OF SUMS
 //   Warp w of a CTA takes the k-blocks w, w + kWarps, .. of its partition, each as 8 MMAs of 16
 //   products and the accumulator. Then warps are added first to last, then partitions first to
-//   last. The bits follow from the sizes, `split` and the number of warps alone; either image has
-//   the same ones, and a token's do not depend on the other tokens.
+//   last. The bits depend only on the sizes, `split` and the number of warps. Both images give the
+//   same bits, and those of a token do not depend on the other tokens.
 #include "kernel/ptx/async_copy.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/memory.cuh"
@@ -42,12 +43,12 @@ __device__ void multiply_80(const Sm80Cta<Tile>& cta, uint32_t ring, uint32_t wa
   const int32_t blocks = static_cast<int32_t>(cta.blocks);
   constexpr int32_t kAhead = Tile::kStages * Tile::kWarps;
   const int32_t first = static_cast<int32_t>(warp) - kAhead;
-  uint32_t stage = 0;  // its place in the ring, in bytes
+  uint32_t stage = 0;  // offset of the stage in the ring, in bytes
 #pragma unroll 1
   for (int32_t i = first; i < blocks; i += Tile::kWarps) {
     if (i >= 0) {
       ptx::cp_async_wait_group<Tile::kStages - 1>();
-      __syncwarp();  // and so those of the other lanes
+      __syncwarp();  // the copies of the other lanes have arrived, too
       const uint32_t begin = (cta.first_block + i) * kSm80BlockK;
       multiply_block<Tile, Operand>(at, by, stage, cta.p.k - begin, lane, sums);
       __syncwarp();  // all lanes have read the stage
@@ -97,7 +98,7 @@ __device__ void gemm_sm80(const Sm80Params& p) {
   }
   if (threadIdx.x < kSm80ZeroBytes / 4) ptx::st_shared_b32(cta.zeros() + threadIdx.x * 4, 0);
   ptx::griddepcontrol_launch_dependents();
-  __syncthreads();  // the zeros are there
+  __syncthreads();  // the zeros have been written
   Sm80Sums<Tile> sums = {};
   multiply_80<Tile, Sm80Operand<kType>>(cta, ring, warp, lane, sums);
   apply_nan_rows(sums);
@@ -142,7 +143,7 @@ __device__ void add_sm80(const Sm80Params& p) {
 #include "kernel/sm80/tiles.def"
 #undef SM80_ENTRY
 
-// The images without clusters.
+// The entries of the images without clusters.
 #if __CUDA_ARCH__ < 900
 #define SM80_ADD(tokens)                                                             \
   extern "C" __global__ void __launch_bounds__(nvfp4::kSm80AddThreads)               \

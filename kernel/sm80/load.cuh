@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A k-block's codes, scales and tokens into a stage of the warp's ring, by cp.async of all lanes.
-// Where K or N ends inside it, zero codes and zero tokens take the place of what does not exist.
+// All lanes of a warp load a k-block's codes, scales and tokens into a stage of its ring by
+// cp.async. If K or N ends inside the k-block, the rest is filled with zero codes and zero tokens.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace nvfp4 {
 
-// What a lane copies from. It takes the same 16-byte piece of every eighth row of codes, and of
-// every second token; of scales in tiles the rows lane and lane + 32.
+// Addresses from which a lane copies. It copies the same 16-byte piece of every eighth row of codes
+// and of every second token. From scales in tiles it copies the rows lane and lane + 32.
 template <typename Tile>
 struct Sm80Source {
-  static constexpr uint32_t kCodeLanes = kSm80CodeRowBytes / 16;    // of a row
-  static constexpr uint32_t kTokenLanes = kSm80TokenRowBytes / 16;  // of a token
+  static constexpr uint32_t kCodeLanes = kSm80CodeRowBytes / 16;    // per row
+  static constexpr uint32_t kTokenLanes = kSm80TokenRowBytes / 16;  // per token
   static constexpr uint32_t kSteps = kSm80BlockK / kScaleTileK;
 
-  const uint8_t *codes, *scales, *tokens;  // of the warp's next k-block
-  uint32_t block;                          // its number
+  const uint8_t *codes, *scales, *tokens;  // those of the warp's next k-block
+  uint32_t block;                          // index of that k-block
 
   __device__ Sm80Source(const Sm80Cta<Tile>& cta, uint32_t warp, uint32_t lane)
       : block(cta.first_block + warp) {
@@ -55,7 +55,7 @@ __device__ void load_codes_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile>& 
   constexpr uint32_t kLanes = Sm80Source<Tile>::kCodeLanes, kRows = 32 / kLanes;
   const Sm80Params& p = cta.p;
   const uint8_t* from = source.codes;
-  const uint32_t to = stage + lane * 16;  // as the rows lie
+  const uint32_t to = stage + lane * 16;  // rows are contiguous
   if (cta.weights == kSm80Weights && source.whole(p)) {
 #pragma unroll
     for (uint32_t i = 0; i < kSm80Weights / kRows; ++i, from += kRows * p.weight_row_bytes) {
@@ -73,7 +73,7 @@ __device__ void load_codes_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile>& 
   }
 }
 
-// Four bytes, the scales of 64 elements, to each row's place in the stage.
+// Copies four bytes, the scales of 64 elements, to the place of each row in the stage.
 template <typename Tile>
 __device__ void load_tiled_scales_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile>& source,
                                      uint32_t to, uint32_t lane) {
@@ -91,7 +91,7 @@ __device__ void load_tiled_scales_80(const Sm80Cta<Tile>& cta, const Sm80Source<
   }
 }
 
-// Rows of K/16 bytes. They begin at multiples of four only where K is a multiple of 64.
+// The same for rows of K/16 bytes, which begin at multiples of four only if K is a multiple of 64.
 template <typename Tile>
 __device__ void load_linear_scales_80(const Sm80Cta<Tile>& cta, uint32_t block, uint32_t to,
                                       uint32_t lane) {
@@ -120,7 +120,7 @@ __device__ void load_linear_scales_80(const Sm80Cta<Tile>& cta, uint32_t block, 
   }
 }
 
-// Everything but the tokens.
+// Loads everything except the tokens.
 template <typename Tile>
 __device__ void load_weights_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile>& source,
                                 uint32_t stage, uint32_t lane) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One k-block: 64 weights from a stage to fragments in registers, times the tokens of the stage.
+// Multiplies one k-block: decodes 64 weights of a stage to fragments in registers, then multiplies
+// them by the tokens of the stage.
 //
 // Both operands of mma.sync are in registers, so they may take K in any order, if it is the same
 // one. Lane 4g+c takes 32 neighbouring elements of K of rows g and g + 8, quarter c of the k-block:
@@ -15,7 +16,7 @@
 
 namespace nvfp4 {
 
-constexpr uint32_t kSm80MmaRows = kSm80Weights / 16;  // of MMAs that a warp's tile takes
+constexpr uint32_t kSm80MmaRows = kSm80Weights / 16;  // MMAs along the weights of a warp's tile
 
 template <typename Tile>
 struct Sm80Sums {
@@ -26,9 +27,9 @@ struct Sm80Sums {
 // Addresses that a lane reads in stage 0 of its ring.
 template <typename Tile>
 struct Sm80Lane {
-  uint32_t codes, scales;                  // of row g
-  uint32_t tokens[Tile::kTokens / 8];      // of token g of each 8: its piece j is at tokens ^ 16 j
-  uint32_t token_mask[Tile::kTokens / 8];  // of a stage's place: 0 where zeros are read instead
+  uint32_t codes, scales;                  // those of row g
+  uint32_t tokens[Tile::kTokens / 8];      // token g of each 8; piece j is at tokens ^ 16 j
+  uint32_t token_mask[Tile::kTokens / 8];  // mask for a stage's offset; 0 if zeros are read instead
 
   __device__ Sm80Lane(const Sm80Cta<Tile>& cta, uint32_t ring, uint32_t lane) {
     const uint32_t g = lane / 4, c = lane % 4;
@@ -47,10 +48,10 @@ struct Sm80Lane {
   }
 };
 
-// A lane's two scales of a row, without their bit 7.
+// Loads a lane's two scales of a row and clears bit 7 of each.
 __device__ inline uint32_t load_scales_80(uint32_t at) { return ptx::ld_shared_u16(at) & 0x7F7F; }
 
-// Which rows of the stage have a NaN among their scales within K; bytes beyond K may hold anything.
+// Bits of the rows that have a NaN among their scales within K; bytes beyond K may hold anything.
 __device__ inline uint32_t rows_with_nan(uint32_t scales, uint32_t elements, uint32_t lane) {
   const uint32_t begin = lane % 4 * (kSm80BlockK / 4);
   const uint32_t count = elements <= begin ? 0 : min((elements - begin) / 16, 2u);
@@ -123,8 +124,8 @@ __device__ void multiply_word(const Sm80Powers& by, const uint32_t (&words)[2],
   }
 }
 
-// `stage` is the offset of a stage in the ring, in bytes; `elements` of K remain from its k-block
-// on.
+// `stage` is the byte offset of a stage in the ring. `elements` is the number of elements of K from
+// its k-block on.
 template <typename Tile, typename Operand>
 __device__ void multiply_block(const Sm80Lane<Tile>& at, const Sm80Powers& by, uint32_t stage,
                                uint32_t elements, uint32_t lane, Sm80Sums<Tile>& sums) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The one argument of the mma.sync kernels for tokens in fp16 or bf16. Plain C++, no CUDA.
+// The argument of the mma.sync kernels for tokens in fp16 or bf16. Plain C++, no CUDA.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace nvfp4 {
 
-constexpr uint32_t kSm80AddThreads = 128;  // of the kernel that adds K partitions
+constexpr uint32_t kSm80AddThreads = 128;  // threads per CTA of the kernel that adds partitions
 
 // Weights are B [L][N][K], tokens are A [L][M][K]; D is [L][M][N].
 struct Sm80Params {

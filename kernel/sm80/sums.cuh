@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sums to D. The partial sums of the four warps are added first to last, then those of the K
-// partitions, first to last: whichever CTA adds, the order is the same.
+// From sums to D. The partial sums of the warps are added first to last, then those of the K
+// partitions, first to last. The order is the same in every CTA.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ struct Sm80Share {
   __device__ uint32_t place(uint32_t t) const { return t * kSm80SumRowBytes + n * 4; }
 };
 
-// Four sums of a token: the warps' partial sums, first to last.
+// Adds the warps' partial sums of four sums of a token, first to last.
 template <typename Tile>
 __device__ float4 sum_of_warps(const Sm80Cta<Tile>& cta, uint32_t place) {
   float4 sum = ptx::ld_shared_v4_f32(cta.ring(0) + place);
@@ -82,10 +82,11 @@ __device__ float4 sum_of_warps(const Sm80Cta<Tile>& cta, uint32_t place) {
   return sum;
 }
 
-// A cluster's partial sums meet in its first CTA. Its barrier counts their bytes, so no CTA waits
-// for a fence. Where they meet in its rings, it arrives when its warps have read them. The thread
-// that initialises the barrier arrives after a barrier of the CTA: ptxas initialises with an
-// instruction of the whole warp, which racecheck takes for another thread's write.
+// The partial sums of a cluster meet in its first CTA. The barrier of that CTA counts their bytes,
+// so no CTA waits for a fence. If they meet in its rings, the first CTA arrives when its warps have
+// read the rings. The thread that initialises the barrier arrives after a barrier of the CTA,
+// because ptxas initialises with an instruction of the whole warp, which racecheck takes for
+// another thread's write.
 template <typename Tile>
 __device__ void start_cluster(const Sm80Cta<Tile>& cta) {
   if (cta.rank == 0 && threadIdx.x == 0) {
@@ -98,7 +99,7 @@ __device__ void start_cluster(const Sm80Cta<Tile>& cta) {
 template <typename Tile>
 __device__ void push_part(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share) {
   if (Tile::kPartsInRings && cta.rank == 0) ptx::cluster_arrive_release();
-  ptx::cluster_wait_acquire();  // the first CTA has its barrier, and room
+  ptx::cluster_wait_acquire();  // the first CTA's barrier is initialised, and its memory is free
   const uint32_t full = ptx::mapa(cta.sums_full(), 0);
   for (uint32_t t = share.token; t < cta.tokens; t += share.kStep) {
     const uint32_t to = ptx::mapa(cta.parts(cta.rank) + share.place(t), 0);
@@ -106,7 +107,7 @@ __device__ void push_part(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share
   }
 }
 
-// In the first CTA: adds the partial sums to the place of its own.
+// The first CTA adds the other partial sums to its own, in place.
 template <typename Tile>
 __device__ void add_cluster(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share) {
   if (threadIdx.x == 0) {
@@ -138,7 +139,8 @@ __device__ void store_part(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& shar
   }
 }
 
-// D in fp16 or bf16 by rows, of alpha times the sum, where all four elements exist and are aligned.
+// Stores row-major D in fp16 or bf16, alpha times the sum, if all four elements exist and are
+// aligned.
 template <typename Tile>
 __device__ void store_plain_80(const Sm80Params& p, const SumRows& rows) {
   const uint32_t type = p.epilogue.d_type;

@@ -17,26 +17,26 @@
 namespace nvfp4 {
 
 constexpr uint32_t kSm80BlockK = 128;  // elements of K in a k-block
-constexpr uint32_t kSm80Weights = 64;  // of a tile
+constexpr uint32_t kSm80Weights = 64;  // weights of a tile
 
 constexpr uint32_t kSm80CodeRowBytes = kSm80BlockK / 2;
 constexpr uint32_t kSm80CodeBytes = kSm80Weights * kSm80CodeRowBytes;
 constexpr uint32_t kSm80ScaleRowBytes = kSm80BlockK / 16;
 constexpr uint32_t kSm80ScaleBytes = kSm80Weights * kSm80ScaleRowBytes;
 constexpr uint32_t kSm80TokenRowBytes = kSm80BlockK * 2;
-constexpr uint32_t kSm80ZeroBytes = 128;  // of zeros, for lanes whose token does not exist
-constexpr uint32_t kSm80RingsAt = 256;    // behind the zeros and the barrier of a cluster's sums
+constexpr uint32_t kSm80ZeroBytes = 128;  // zeros for lanes whose token does not exist
+constexpr uint32_t kSm80RingsAt = 256;    // after the zeros and the barrier of a cluster's sums
 
-// From a token's sums to the next one's: 68 floats, so that a warp's lanes meet 32 banks.
+// From the sums of a token to those of the next: 68 floats, so that a warp's lanes hit 32 banks.
 constexpr uint32_t kSm80SumRowBytes = (kSm80Weights + 4) * 4;
 
-// Eight lanes that read together, four places of K of two tokens, want eight different banks: the
-// `line` of 128 bytes in which a piece lies and its row change its number within the line.
+// Eight lanes that read together, at four places of K of two tokens, must hit eight different
+// banks. So the place of a piece within its line of 128 bytes depends on the line and on the row.
 NVFP4_HOST_DEVICE constexpr uint32_t sm80_token_swizzle(uint32_t line, uint32_t row) {
   return line + row % 2 * 2;
 }
 
-// `rows` tokens of the tile exist.
+// For a tile of which `rows` tokens exist.
 NVFP4_HOST_DEVICE constexpr uint32_t sm80_stage_bytes(uint32_t rows) {
   return kSm80CodeBytes + kSm80ScaleBytes + rows * kSm80TokenRowBytes;
 }
@@ -46,18 +46,18 @@ NVFP4_HOST_DEVICE constexpr uint32_t sm80_token_rows(uint32_t m, uint32_t tile_t
   return m < tile_tokens ? m : tile_tokens;
 }
 
-constexpr uint32_t kSm80MostCluster = 8;  // CTAs that every 9.0 takes as one
+constexpr uint32_t kSm80MostCluster = 8;  // the largest cluster that every 9.0 runs
 
-constexpr uint32_t kSm80Stages = 2;  // of a warp's ring
+constexpr uint32_t kSm80Stages = 2;  // stages of a warp's ring
 
-// Where the sums of a cluster's K partitions meet in its first CTA: in its rings, once that CTA has
-// read them, so that three CTAs of 16 tokens and four warps fit an SM. The others have room for the
-// sums beside the rings, and no partition waits for the first one.
+// Where the sums of a cluster's K partitions meet in its first CTA. With 16 tokens and four warps
+// they meet in the rings, once that CTA has read these, so that three CTAs fit on an SM. The other
+// tiles have room beside the rings, and no partition waits for the first one.
 NVFP4_HOST_DEVICE constexpr bool sm80_parts_in_rings(uint32_t tile_tokens, uint32_t warps) {
   return tile_tokens > 8 && warps == 4;
 }
 
-// `cluster`: CTAs of one, 1 where K partitions meet in the workspace.
+// `cluster` is the number of CTAs of a cluster; 1 if K partitions meet in the workspace.
 NVFP4_HOST_DEVICE constexpr uint32_t sm80_shared_bytes(uint32_t tile_tokens, uint32_t warps,
                                                        uint32_t m, uint32_t cluster) {
   const uint32_t rows = sm80_token_rows(m, tile_tokens);
@@ -66,8 +66,8 @@ NVFP4_HOST_DEVICE constexpr uint32_t sm80_shared_bytes(uint32_t tile_tokens, uin
          (beside ? cluster * rows * kSm80SumRowBytes : 0);
 }
 
-// kTileWarps: each takes every kTileWarps-th k-block. Eight are faster where few tiles share the
-// SMs, four elsewhere.
+// Each of the kTileWarps warps multiplies every kTileWarps-th k-block. Eight are faster if few
+// tiles share the SMs; otherwise four are.
 template <uint32_t kTileTokens, uint32_t kTileWarps>
 struct Sm80Tile {
   static constexpr uint32_t kWeights = kSm80Weights;
@@ -75,7 +75,7 @@ struct Sm80Tile {
   static constexpr uint32_t kWarps = kTileWarps;
   static constexpr uint32_t kStages = kSm80Stages;
   static constexpr uint32_t kThreads = 32 * kWarps;
-  // Registers are given out for so many warps of an SM.
+  // The register file is divided among this many warps of an SM.
   static constexpr uint32_t kWarpsPerSm = kWarps == 4 ? 12 : kTokens > 8 ? 8 : 16;
   static constexpr uint32_t kCtasPerSm = kWarpsPerSm / kWarps;
 
@@ -83,7 +83,7 @@ struct Sm80Tile {
     return sm80_shared_bytes(kTokens, kWarps, m, cluster);
   }
   static_assert(kTokens % 8 == 0, "the columns of an MMA");
-  // A warp's sums take the place of its ring, and the cluster's K partitions that behind them.
+  // The sums of a warp overwrite its ring; those of the cluster's K partitions come after them.
   static constexpr bool kPartsInRings = sm80_parts_in_rings(kTokens, kWarps);
   static constexpr uint32_t kWarpSumBytes = kTokens * kSm80SumRowBytes;
   static constexpr uint32_t kPartsOfRing = kPartsInRings ? kSm80MostCluster / kWarps : 0;
@@ -95,7 +95,8 @@ struct Sm80Tile {
   static_assert(kSm80MostCluster % kWarps == 0);
 };
 
-// An mma.sync tile in the words of the others: the stages of all its warps' rings together.
+// An mma.sync tile with the members that other families' tiles have. Its stages are those of all
+// warps' rings together.
 template <uint32_t kTokens, uint32_t kWarps>
 struct Sm80Variant : Sm80Tile<kTokens, kWarps> {
   using Tile = Sm80Tile<kTokens, kWarps>;
