@@ -69,9 +69,9 @@
  *            formulas of docs/numerics.md; round() is one rounding to nearest even to the type of
  *            D, to infinity beyond its largest value, subnormals kept. So everything except acc has
  *            the same bits everywhere. If K is above 1792, up to 4 CTAs may share it, and their
- *            partial sums are added in fp32. Let n be ceil(K/64), plus 2 for such a K. Let S be the
- *            sum of |a*scale_a*b*scale_b|. Let z be the number of steps that have a block of 16
- *            products that are all zero, although both its scales are 256 or more. Then
+ *            partial sums are added in fp32. Let n be ceil(K/64), plus 2 if K is above 1792. Let S
+ *            be the sum of |a*scale_a*b*scale_b|. Let z be the number of steps that have a block of
+ *            16 products that are all zero, although both its scales are 256 or more. Then
  *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
  *            acc is exact if every partial sum fits 24 bits in units of 2^u, and u >= -19 or no
  *            block has two scales of 256 or more. docs/numerics.md has a later model of the tensor
@@ -102,10 +102,9 @@
  *
  *            Fields, enumerators and functions marked (**) are declared but not implemented. A call
  *            that asks for one returns NVFP4_STATUS_NOT_SUPPORTED with a message that names it, and
- *            changes nothing. For grouped products, everything that their section does not list is
- *            not implemented either. Gated products exist in the reference, on 9.0, and on 10.x for
- *            NVFP4 tokens if the scales of the weights are 128x4. Their kernels need K > 0, and
- *            those for 9.0 refuse batch_invariant.
+ *            changes nothing. Grouped products have only what their section lists. Gated products
+ *            exist in the reference, on 9.0, and on 10.x for NVFP4 tokens if the scales of the
+ *            weights are 128x4. Their kernels need K > 0, and those for 9.0 refuse batch_invariant.
  *
  * SPEED      Row-major fp16 D with a host alpha uses the fastest epilogue. On 9.0, with K a
  *            multiple of 64 and 128x4 scales, so do bf16 D, alpha on the device, tensor scales and
@@ -156,7 +155,7 @@ enum {
   NVFP4_STATUS_MISALIGNED = 21,        /* an address, leading dimension or stride                 */
   NVFP4_STATUS_INVALID_VALUE = 22,     /* a number is outside its range                           */
   NVFP4_STATUS_INVALID_ENUM = 23,      /* a field holds none of the values of its enumeration     */
-  NVFP4_STATUS_INVALID_STRUCT = 24,    /* struct_size is wrong, or fields unknown here are not 0  */
+  NVFP4_STATUS_INVALID_STRUCT = 24,    /* struct_size is wrong, or an unknown field is not 0      */
   NVFP4_STATUS_OVERLAP = 25,           /* D overlaps an input                                     */
   NVFP4_STATUS_LIMIT = 26,             /* a size above a stated limit                             */
   NVFP4_STATUS_NOT_SUPPORTED = 28,     /* declared in this header, but not in this version        */
@@ -218,8 +217,8 @@ enum {
  * share a scale, as in MXFP4, read K / 2 for K and k / 2 for k, and pass k / 2 to
  * nvfp4_scale_convert.
  *
- * LINEAR  byte  row * (K/16) + ks. There is no padding. 10.x converts this layout on every call
- *         (nvfp4_gemm_explain says how many bytes), so convert weights once: nvfp4_scale_convert.
+ * LINEAR  byte  row * (K/16) + ks. There is no padding. 10.x converts this layout on every call, so
+ *         convert weights once, by nvfp4_scale_convert.
  * 128X4   The layout that tensor cores read (cuBLASLt, CUTLASS, torch.nn.functional.scaled_mm):
  *         512-byte tiles of 128 rows x 4 scales, tiles along K first, then along rows:
  *           byte = ((row/128) * ceil(K/64) + ks/4) * 512 + (row%32) * 16 + ((row%128)/32) * 4 +
@@ -230,11 +229,11 @@ enum {
  * SLICES  A slice of a matrix, from row r on or from column k of K on, is a matrix with the same
  *         ld. Its codes must begin at a multiple of 16 bytes, which holds for every r and for each
  *         k that is a multiple of 32. Its scales:
- *           128X4   from row r on, a multiple of 128: from byte (r/128) * ceil(K/64) * 512 on.
- *                   From k on, a multiple of 64: for each 128 rows copy the tiles from k/64 on, one
+ *           128X4   rows: r is a multiple of 128. They begin at byte (r/128) * ceil(K/64) * 512.
+ *                   K: k is a multiple of 64. For each 128 rows copy the tiles from k/64 on, one
  *                   after the other. What the last tiles hold beyond the slice counts as padding.
- *           LINEAR  from row r on: from byte r * (K/16) on, which must be a multiple of 16.
- *                   From k on: copy them.
+ *           LINEAR  rows: they begin at byte r * (K/16), which must be a multiple of 16.
+ *                   K: copy them.
  *         For any other slice convert to LINEAR, copy the part, and convert back. */
 enum {
   NVFP4_SCALE_LAYOUT_UNSET = 0,        /* invalid on purpose                                      */
@@ -245,9 +244,9 @@ enum {
 /* What A and B hold: their elements, the format of their scales and how many elements share one.
  * Elements are E2M1 in every format. A UE8M0 scale is 2^(byte - 127); 0xFF is NaN, and there is no
  * zero. The reference takes all formats. On 10.x kernels take UE8M0 scales if A has such a format.
- * On 9.0 they take them with a_type BF16, or if A has such a format. In that case every call
- * decodes A to bf16 in the workspace, and 4 * 2^126 and more become infinite. All else is refused
- * as NOT_SUPPORTED. */
+ * On 9.0 they take them with a_type BF16, or if A has such a format. An A with such a format is
+ * decoded to bf16 in the workspace on every call, and 4 * 2^126 and more become infinite. All else
+ * is refused as NOT_SUPPORTED. */
 enum {
   NVFP4_OPERAND_FORMAT_NVFP4 = 0,      /* UE4M3 per 16                                            */
   NVFP4_OPERAND_FORMAT_MXFP4 = 1,      /* UE8M0 per 32; K a multiple of 32                        */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Checks all rules of the header, in its order. The rules of problem/ are the most; the rules about
-// the variant and its tiles, which need the planner's tables, come in between.
+// Checks all rules of the header, in its order. Most of them are in problem/. The rules about the
+// variant and its tiles need the planner's tables, so they are here.
 #include "host/plan/checked.h"
 
 #include <cinttypes>

@@ -82,11 +82,11 @@ struct Family {
   // The kernel that adds K partitions from the workspace. If there is none, the function or its
   // result is NULL.
   const char* (*add_entry)(const Architecture& arch, const Variant& variant);
-  // The largest shared memory that a plan for the architecture may need. If this is NULL, it is the
-  // variant's.
+  // The largest shared memory that a plan for the architecture may need. NULL: it needs as much as
+  // the variant says.
   uint32_t (*most_shared_bytes)(const Architecture& arch, const Variant& variant);
-  // Shared memory of a CTA if the launch may start before the previous one has ended. If this is
-  // NULL, it is the plan's.
+  // Shared memory of a CTA if the launch may start before the previous one has ended. NULL: it
+  // needs as much as the plan says.
   uint32_t (*shared_bytes_beside)(const Plan& plan, uint32_t ctas, int32_t sm_count);
 
   // ---- words ----

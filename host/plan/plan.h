@@ -14,7 +14,7 @@ struct Plan {
   uint32_t tiles_m, tiles_n;
   bool several;      // a CTA computes several tiles; the grid then has at most one CTA per SM
   uint32_t split;    // CTAs that share a tile along K
-  uint32_t whole;    // where split > 1: this many tiles come first, each computed by a single CTA
+  uint32_t whole;    // with split > 1: number of first tiles that are not split
   uint32_t cluster;  // CTAs of a cluster
   uint32_t grid;     // CTAs, flattened into grid.x; one per tile where no tile is split
   uint64_t workspace_bytes;

@@ -43,8 +43,8 @@ constexpr bool is_taken_unasked(const ProofRow (&rows)[kRows], const Family* fam
   return proof_of(rows, family, on, tile_ctas, parts) != Proof::emulator;
 }
 
-// Whether these are the family's own kernels on an architecture of which no GPU has run them. There
-// proofs.def does not count: its rows are about the GPUs that the family was written for.
+// Whether the kernels are the family's own, on an architecture where no GPU has run them. The rows
+// of proofs.def do not apply there: they are about the GPUs that the family was written for.
 inline bool is_assembled(const Architecture& arch, const Family* family) {
   return arch.proof == ArchProof::assembled && family == arch.family;
 }

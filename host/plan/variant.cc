@@ -99,8 +99,8 @@ constexpr Variant kVariants[] = {
   static_assert(tile::kK == NVFP4_K_##family, "as the name says");
 #include "host/plan/variants.def"
 
-// The checks accept a problem if the last row does not need too many CTAs for it. So no other row
-// may need fewer.
+// The checks refuse a problem only if the last row needs too many CTAs for it. So no other row may
+// need fewer CTAs than the last.
 constexpr uint32_t kWidest = kVariantCount - 1;
 #define VARIANT(family, label, tile, ...)                                          \
   static_assert(tile::kWeights / tile::kCtas <= kVariants[kWidest].tile_weights && \

@@ -93,7 +93,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   }
   if (n_first >= p.n) {
     if (Tile::kCtas == 1) return;
-    wait_for_sums(cta);  // else an arrival could outlive the CTA, or this warp run a tile ahead
+    wait_for_sums(cta);  // no arrival may outlive the CTA, and this warp may not run ahead
     release_accumulator(cta, lane);
     return;
   }

@@ -127,7 +127,7 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
   choice("--d-scale-rule", f.d_scale_rule, {{"up", 0}, {"floor", NVFP4_SCALE_RULE_FLOOR}}, "up",
          "rounding of the UE8M0 scales of D");
   all.push_back(app.add_flag("--d-tensor-scale", f.d_tensor_scale,
-                             "divide the scales of D by a factor on the device"));
+                             "give D a tensor scale: a factor on the device"));
   all.push_back(app.add_flag("--d-amax", f.d_amax, "compute the largest magnitude of D as well"));
   all.push_back(app.add_flag("--d-row-amax", f.d_row_amax,
                              "compute the largest magnitude of each row as well"));
@@ -156,7 +156,7 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
                                       "multiply each row of A by its own factor"));
   all.push_back(
       app.add_option("--b-tensor-scale", options.b_tensor_scale,
-                     "multiply B by one factor per this many columns of D; 0: by a single factor")
+                     "multiply B by one factor per this many columns of D; 0: one factor for all")
           ->type_name("INT"));
   all.push_back(add_stride(app, "--c-ld", options.c_ld,
                            "elements from a row of C to the next; dense by default"));
@@ -174,9 +174,9 @@ void add_gate(CLI::App& app, support::EpilogueFields& f, std::vector<CLI::Option
       app.add_option("--alpha2", f.alpha2, "multiplier of the second product; 1 by default"));
   all.push_back(app.add_flag("--b2-tensor-scale", f.b2_tensor_scale,
                              "multiply b2 as --b-tensor-scale multiplies B"));
-  all.push_back(app.add_option(
-      "--gate-limit", f.gate_limit,
-      "upper limit of the first product, and limit of the second's magnitude; 0: none"));
+  all.push_back(
+      app.add_option("--gate-limit", f.gate_limit,
+                     "clip the first product to at most this, the second to +- this; 0: no limit"));
   all.push_back(app.add_option("--gate-alpha", f.gate_alpha,
                                "multiplier in the exponent of SiLU; 0 means 1"));
   all.push_back(app.add_option("--gate-beta", f.gate_beta, "number added to the second product"));
@@ -371,8 +371,8 @@ void add_run(CLI::App& app, RunOptions& options) {
                                                 "gpumode", "distribution of A and B");
   CLI::Option* seed =
       run->add_option("--seed", options.seed, "seed of the data")->capture_default_str();
-  CLI::Option* alpha =
-      run->add_option("--alpha", options.alpha, "multiplier; by default the one that suits --data");
+  CLI::Option* alpha = run->add_option("--alpha", options.alpha,
+                                       "multiplier; each kind of --data has its own default");
   CLI::Option* a =
       run->add_option("--a", options.a_path, "quantize A from a .npy file, fp32 or fp16 [M, K]")
           ->check(existing_file());
@@ -388,11 +388,12 @@ void add_run(CLI::App& app, RunOptions& options) {
       "--variant", options.variant,
       "name of a kernel variant to use instead of the planner's; NAME/2 splits K in 2");
   add_allow_unproven(*run, options);
-  CLI::Option* groups = run->add_option("--groups", options.groups,
-                                        "rows of each group, with commas: one launch, each group "
-                                        "with its own B (not --m, --l)")
-                            ->delimiter(',')
-                            ->check(CLI::NonNegativeNumber.description(""));
+  CLI::Option* groups =
+      run->add_option(
+             "--groups", options.groups,
+             "rows of each group, as 3,0,20: each group has its own B (instead of --m and --l)")
+          ->delimiter(',')
+          ->check(CLI::NonNegativeNumber.description(""));
   run->add_option("--device", options.device, "device ordinal")
       ->check(CLI::NonNegativeNumber.description(""))
       ->capture_default_str();
