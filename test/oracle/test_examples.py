@@ -36,7 +36,7 @@ class Examples(unittest.TestCase):
         self.assertIn(word, self.succeeds(*command, LD_LIBRARY_PATH=""))
 
     # Tokens that an H200's planner puts into a workspace, in the emulator of one.
-    LARGE = ("1024", "512", "128")
+    LARGE = ("640", "512", "64")
 
     def on_an_h200(self, *program, arguments=LARGE):
         library = nvfp4.load()
@@ -82,10 +82,10 @@ class Examples(unittest.TestCase):
         self.without_a_gpu(*program, word="device: skipped, no CUDA driver here")
         large = (
             "import numpy as np, gemm, nvfp4gemm, cuda_driver\n"
-            "a, b = (nvfp4gemm.quantize(np.ones((rows, 128), np.float32))\n"
-            "        for rows in (1024, 512))\n"
+            "a, b = (nvfp4gemm.quantize(np.ones((rows, 64), np.float32))\n"
+            "        for rows in (640, 512))\n"
             "with cuda_driver.Device() as device:\n"
-            "    d = gemm.on_device(device, a, b, np.empty((1024, 512), np.float16))\n"
+            "    d = gemm.on_device(device, a, b, np.empty((640, 512), np.float16))\n"
             "assert (d == nvfp4gemm.mm(a, b)).all()\n")
         self.on_an_h200(sys.executable,
                         "-c",
