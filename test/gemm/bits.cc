@@ -16,8 +16,8 @@ struct Row {
 const Row kRows[] = {
     {{1, 128, 256}, Data::exact, 1, 0x92450BA0C1DA3AE5},
     {{16, 200, 7168}, Data::exact, 2, 0x2751DBDA1BD1D892},
-    {{64, 130, 2112}, Data::gpumode, 3, 0xC20CA44CCED7CC5D},
-    {{128, 256, 1600}, Data::exact, 4, 0x5C68FBEF8E0DF950},
+    {{64, 130, 1088}, Data::gpumode, 3, 0x2EA82AA5CF9ACF5A},
+    {{128, 136, 832}, Data::exact, 4, 0xB49345290F72E7F6},
     {{33, 129, 320, 3}, Data::gpumode, 5, 0x71F276F1AD9B4D53},
     {{300, 72, 64}, Data::exact, 6, 0x6C67232E872809AF},
 };
