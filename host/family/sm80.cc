@@ -49,14 +49,6 @@ uint32_t shared_bytes_of(const Variant& v, int64_t m, uint32_t cluster) {
   return sm80_shared_bytes(v.tile_tokens, v.threads / 32, static_cast<uint32_t>(m), cluster);
 }
 
-// The clock cycles were fitted when the sums of K partitions had shared memory beside the ring in
-// every tile. Some tiles now have room for a third CTA on an SM. That is not counted yet, because
-// other choices give other bits.
-uint32_t fitted_bytes_of(const Variant& v, int64_t m, uint32_t cluster) {
-  const uint32_t rows = sm80_token_rows(static_cast<uint32_t>(m), v.tile_tokens);
-  return shared_bytes_of(v, m, 1) + (cluster == 1 ? 0 : cluster * rows * kSm80SumRowBytes);
-}
-
 constexpr uint32_t kReserved = 1024;  // bytes of shared memory per CTA, by the system
 
 // CTAs that run on an SM at the same time.
@@ -104,7 +96,7 @@ Clocks clocks(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant&
   const int64_t trips = ceil_div(ceil_div(blocks_of(g), int64_t{cut.parts}), warps);
   const int64_t rows = sm80_token_rows(static_cast<uint32_t>(cut.m), v.tile_tokens);
   const uint32_t cluster = has_clusters(arch) ? cut.parts : 1;
-  const int64_t room = ctas_of_sm(v, fitted_bytes_of(v, cut.m, cluster), arch);
+  const int64_t room = ctas_of_sm(v, shared_bytes_of(v, cut.m, cluster), arch);
   const int64_t ctas = ceil_div(cut.tiles * cut.parts, arch.sm_count - empty_sms(cluster));
   const int64_t waves = ceil_div(ctas, room), last = ctas - (waves - 1) * room;
   const int64_t block = clocks_of_block(v, rows);

@@ -47,7 +47,7 @@ std::map<Problem, std::map<std::string, double>> times_in(const char* name) {
     const Problem problem{row.at(4), std::stoll(row[0]), std::stoll(row[1]), std::stoll(row[2])};
     all[problem][row[5] + "/" + row[6] + " " + row[7]] = std::stod(row.at(12));
   }
-  REQUIRE(all.size() > 60);
+  REQUIRE(all.size() > 15);
   return all;
 }
 
@@ -69,13 +69,14 @@ struct Loss {
   double of_hundred(size_t percent) const { return lost.at((lost.size() * percent - 1) / 100); }
 };
 
-Loss loss_of_planner(const char* times) {
+Loss loss_of_planner(const char* times, int64_t most_tokens = INT64_MAX) {
   Loss loss;
   for (const auto& [problem, us_of] : times_in(times)) {
     const nvfp4::Plan plan = plan_for(of(problem), 90);
     const std::string chosen =
         plan.variant->name + ("/" + std::to_string(plan.split)) + " " + std::to_string(plan.whole);
     const auto& [type, m, n, k] = problem;
+    if (m > most_tokens) continue;
     CAPTURE(type, m, n, k, chosen);
     const auto at = us_of.find(chosen);
     REQUIRE(at != us_of.end());
@@ -92,14 +93,28 @@ Loss loss_of_planner(const char* times) {
 
 }  // namespace
 
+// 64x16w4 had two CTAs on an SM for 13 tokens or more when these times were measured.
 TEST_CASE(
     "On 9.0 what the planner chooses for few 16-bit tokens loses little by times of an H200") {
-  const Loss loss = loss_of_planner("bench/results/mma-h200-2026-11-25.csv");
+  const Loss loss = loss_of_planner("bench/results/mma-h200-2026-11-25.csv", 12);
+  CHECK(loss.lost.size() > 40);
   CAPTURE(loss.mean, loss.lost, loss.by_mma);
   CHECK(loss.mean < 0.01);
   CHECK(loss.lost.back() < 0.08);
   CHECK(loss.by_mma > loss.lost.size() * 3 / 4);
+}
+
+TEST_CASE("On 9.0 what the planner chooses for 16 tokens counts three CTAs of 64x16w4 on an SM") {
+  const Loss loss = loss_of_planner("bench/results/mma-16-h100-2026-11-27.csv");
+  CAPTURE(loss.mean, loss.lost, loss.by_mma);
+  CHECK(loss.lost.size() == 19);
+  CHECK(loss.mean < 0.01);
+  CHECK(loss.lost.back() < 0.05);
   CHECK(loss.by_mma < loss.lost.size());  // it is not the best of all
+  nvfp4_gemm_desc g = halves(16, 5376, 10752);  // 19.5 us; 25.8 where two CTAs were counted
+  const nvfp4::Plan plan = plan_for(g, 90);
+  CHECK(plan.variant->name == std::string("sm80_bf16_64x16w4x128"));
+  CHECK(plan.split == 4);
 }
 
 // Nothing was fitted on these 352 cells. 10 % at worst was wanted; two cells have more.
