@@ -5,8 +5,8 @@
 
 #include "host/problem/fields.h"
 #include "host/reference/activation.h"
-#include "host/reference/quantize.h"
-#include "host/reference/quantize_ue8m0.h"
+#include "host/reference/quantize/quantize.h"
+#include "host/reference/quantize/quantize_ue8m0.h"
 
 namespace nvfp4 {
 

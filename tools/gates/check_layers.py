@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """check_layers.py [--draw FILE.svg]: the import rules of HACKING.md. Every #include of a source
 that git tracks is a path from the repository root (but those of the two public headers and of the
-system), and leads to a room that its own room may use. Ends with the number of upward includes,
-which must be 0, and appends "1 passed, 0 failed, 0 skipped" or its opposite to the file that
-NVFP4_TALLY names."""
+system), and leads to a room that its own room may use; a folder of host/ has at most 15 sources.
+Ends with the number of faults, which must be 0, and appends "1 passed, 0 failed, 0 skipped" or its
+opposite to the file that NVFP4_TALLY names."""
 import argparse
 import os
 import re
@@ -15,6 +15,8 @@ from collections import Counter
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 EMU = "tools/emulator/"
 PUBLIC = {"nvfp4_gemm.h": "include/nvfp4_gemm.h", "nvfp4emu.h": EMU + "include/nvfp4emu.h"}
+
+MOST_SOURCES = 15
 
 # Room: the rooms that it may include besides itself. The longest prefix of a path is its room.
 def grounded(order, ground):
@@ -111,7 +113,15 @@ def judge():
         if here in LIBRARY and name in PUBLIC.values():
             own = os.path.basename(name)
             wrong.append(at + f'a public header is included as users do: "{own}"')
-    return wrong, edges
+    return wrong + crowded(), edges
+
+
+def crowded():
+    """Folders of host/ with more sources than HACKING.md allows; tables (.def) do not count."""
+    files = subprocess.check_output(["git", "-C", ROOT, "ls-files", "host"], text=True).split()
+    folders = Counter(os.path.dirname(f) for f in files if f.endswith((".cc", ".h")))
+    return [f"{folder}: {count} sources; at most {MOST_SOURCES} in a folder of host/"
+            for folder, count in sorted(folders.items()) if count > MOST_SOURCES]
 
 
 def draw(edges, path):
@@ -160,8 +170,7 @@ def main():
         print(line)
     if arguments.draw:
         draw(edges, arguments.draw)
-    print(f"{sum(edges.values())} includes from room to room, {len(wrong)} of them upward or "
-          "misnamed")
+    print(f"{sum(edges.values())} includes from room to room, {len(wrong)} faults")
     if "NVFP4_TALLY" in os.environ:
         with open(os.environ["NVFP4_TALLY"], "a", encoding="utf-8") as tally:
             print(f"{int(not wrong)} passed, {int(bool(wrong))} failed, 0 skipped", file=tally)

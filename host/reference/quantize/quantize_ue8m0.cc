@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The header's rules for UE8M0 scales: a scale is 2^(byte - 127), 0xFF is NaN, and there is no
 // zero. Division by such a scale is exact, so an element's code is rounded once.
-#include "host/reference/quantize_ue8m0.h"
+#include "host/reference/quantize/quantize_ue8m0.h"
 
 #include <algorithm>
 

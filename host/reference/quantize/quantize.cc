@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // NVFP4 quantization as the header states it: s = e4m3(amax / 6 / t), code = e2m1(x / (s * t)).
 // Everything is fp32 and rounded to nearest even, with divisions instead of reciprocals.
-#include "host/reference/quantize.h"
+#include "host/reference/quantize/quantize.h"
 
 #include <cfenv>
 #include <cmath>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "host/reference/quantize_typed.h"
+#include "host/reference/quantize/quantize_typed.h"
 
 #include "host/base/operand_format.h"
 #include "host/base/size.h"
-#include "host/reference/quantize.h"
-#include "host/reference/quantize_ue8m0.h"
+#include "host/reference/quantize/quantize.h"
+#include "host/reference/quantize/quantize_ue8m0.h"
+#include "host/reference/quantize/tensor_scale.h"
+#include "host/reference/quantize/typed_row.h"
 #include "host/reference/scale_layout.h"
-#include "host/reference/tensor_scale.h"
-#include "host/reference/typed_row.h"
 
 namespace nvfp4 {
 

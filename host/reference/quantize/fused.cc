@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The formulas of docs/numerics.md, "Fused with quantization", in integers.
-#include "host/reference/fused.h"
+#include "host/reference/quantize/fused.h"
 
 #include "host/base/formats.h"
 #include "host/base/size.h"
 #include "host/reference/activation.h"
-#include "host/reference/quantize.h"
+#include "host/reference/quantize/quantize.h"
+#include "host/reference/quantize/tensor_scale.h"
+#include "host/reference/quantize/typed_row.h"
 #include "host/reference/scale_layout.h"
-#include "host/reference/tensor_scale.h"
-#include "host/reference/typed_row.h"
 
 namespace nvfp4 {
 
