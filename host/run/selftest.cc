@@ -355,22 +355,35 @@ void compute_expected(const Architecture& arch, uint8_t* memory) {
   }
 }
 
+// The first of `count` words that differ; `count` if none does. A row has `row` words, of which
+// `known` are expected; the others are 0xFFFF.
+struct Difference {
+  int64_t at = 0;
+  uint16_t got = 0, want = 0;
+
+  Difference(const uint8_t* got_words, const uint8_t* expected, int64_t count, int64_t row = 1,
+             int64_t known = 1) {
+    for (; at < count; ++at) {
+      want = 0xFFFF;
+      memcpy(&got, got_words + 2 * at, sizeof got);
+      if (at % row < known) memcpy(&want, expected + 2 * at, sizeof want);
+      if (got != want) return;
+    }
+  }
+};
+
 // `got` has rows of D and the gaps between them, where nothing may be stored.
 nvfp4_status compare_rows(const Variant& variant, Product product, int64_t first, int64_t rows,
                           const uint8_t* got_rows, const uint8_t* expected) {
   const Shape shape = shape_of(variant, product);
   const int64_t d_ld = shape.d_ld;
-  for (int64_t i = 0; i < rows * d_ld; ++i) {
-    uint16_t got, want = 0xFFFF;
-    memcpy(&got, got_rows + 2 * i, sizeof got);
-    if (i % d_ld < shape.n) memcpy(&want, expected + 2 * i, sizeof want);
-    if (got == want) continue;
-    return fail(NVFP4_STATUS_WRONG_RESULT,
-                "variant %s computes 0x%04X in row %" PRId64 ", column %" PRId64
-                " of the self test's %s product, which is 0x%04X",
-                variant.name, got, first + i / d_ld, i % d_ld, words_of(product), want);
-  }
-  return NVFP4_SUCCESS;
+  const Difference found(got_rows, expected, rows * d_ld, d_ld, shape.n);
+  if (found.at == rows * d_ld) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_WRONG_RESULT,
+              "variant %s computes 0x%04X in row %" PRId64 ", column %" PRId64
+              " of the self test's %s product, which is 0x%04X",
+              variant.name, found.got, first + found.at / d_ld, found.at % d_ld, words_of(product),
+              found.want);
 }
 
 // Compares the first and the last row only: a stage that was read too early spoils all rows, and
@@ -394,17 +407,13 @@ nvfp4_status compare_wrapping(const Variant& variant, uint8_t* memory) {
 
 nvfp4_status compare_words(const Variant& variant, const char* what, int64_t words_a_row,
                            int64_t rows, const uint8_t* got_rows, const uint8_t* expected) {
-  for (int64_t i = 0; i < rows * words_a_row; ++i) {
-    uint16_t got, want;
-    memcpy(&got, got_rows + 2 * i, sizeof got);
-    memcpy(&want, expected + 2 * i, sizeof want);
-    if (got == want) continue;
-    return fail(NVFP4_STATUS_WRONG_RESULT,
-                "variant %s computes 0x%04X as word %" PRId64 " of the %s of row %" PRId64
-                " of the self test's scaled product, which is 0x%04X",
-                variant.name, got, i % words_a_row, what, i / words_a_row, want);
-  }
-  return NVFP4_SUCCESS;
+  const Difference found(got_rows, expected, rows * words_a_row);
+  if (found.at == rows * words_a_row) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_WRONG_RESULT,
+              "variant %s computes 0x%04X as word %" PRId64 " of the %s of row %" PRId64
+              " of the self test's scaled product, which is 0x%04X",
+              variant.name, found.got, found.at % words_a_row, what, found.at / words_a_row,
+              found.want);
 }
 
 nvfp4_status compare_scaled(const Variant& variant, const uint8_t* memory) {
