@@ -188,7 +188,7 @@ NVFP4_API const char *nvfp4_last_error(void);
 /* Receives one log line, without a newline; level is that of NVFP4_LOG (1 to 3). May be called by
  * several threads at once, inside any function of this library, which holds no lock meanwhile. It
  * may call this library: such calls log nothing, and leave the caller's nvfp4_last_error() as it
- * is. */
+ * is. In every version a product's line of level 2 has image="NAME" variant=NAME of what ran. */
 typedef void (*nvfp4_log_callback)(void *user, int32_t level, const char *line);
 
 /* Sends the lines up to `level` to the callback and none to stderr; NULL goes back to stderr and

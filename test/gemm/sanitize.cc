@@ -102,7 +102,9 @@ TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[saniti
   CHECK(splits.size() > 1);
   const size_t variants = support::variant_names(gpu.info.compute_capability()).size();
   CHECK((plain.size() == variants && general == plain));
-  std::printf("%d products by %zu variants, CTAs along K:", products, variants);
-  for (const int split : splits) std::printf(" %d", split);
-  std::printf("\n");
+  // For tools/gates/first_hour.py.
+  std::string parts;
+  for (const int split : splits) parts += (parts.empty() ? "" : ", ") + std::to_string(split);
+  std::printf("{\"products\": %d, \"variants\": %zu, \"k_partitions\": [%s]}\n", products, variants,
+              parts.c_str());
 }

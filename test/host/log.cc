@@ -78,6 +78,7 @@ TEST_CASE("With a callback nothing goes to stderr, whatever NVFP4_LOG says") {
   CHECK(starting_with(lines, "nvfp4: ").empty());
   const Lines caught = starting_with(lines, "callback 2: gemm ");
   REQUIRE(caught.size() == 1);
+  CHECK(host_test::contains(caught[0], " image=\""));
   CHECK(host_test::contains(caught[0],
                             " variant=sm100_128x64x256 grid=12 replay=\"nvfp4 run --m "
                             "256 --n 384 --k 512 --alpha 1.5 --b-ld 544 --d-ld 385\""));

@@ -76,7 +76,8 @@ std::string complaint(const Desc& g, Tally* tally) {
     ++tally->limited;
     const nvfp4::Variant& widest = nvfp4::variant_of_fewest_tiles(problem.forced);
     const bool too_many = tiles_of(g, widest) * widest.tile_ctas > INT32_MAX;
-    const bool too_far = strstr(nvfp4_last_error(), "beyond the address space") != nullptr;
+    const Wide d_end = Wide(reinterpret_cast<uint64_t>(g.d)) + Wide(g.l) * g.m * g.n * 2;
+    const bool too_far = d_end > Wide(1) << 64;
     const bool rightly = checked == NVFP4_STATUS_LIMIT && (too_many || too_far);
     return rightly ? "" : nvfp4_last_error();
   }

@@ -162,14 +162,16 @@ TEST_CASE("A plan of mma.sync has no more shared memory than its GPU") {
   const std::map<int32_t, uint32_t> most = {{80, 163},  {86, 99},   {89, 99},   {90, 227},
                                             {100, 227}, {103, 227}, {107, 227}, {110, 227},
                                             {120, 99},  {121, 99}};
+  std::map<int32_t, int> served;
   for (const nvfp4::Architecture& arch : nvfp4::kArchitectures) {
-    for (const std::string& name : support::variant_names(arch.capability)) {
-      if (name.rfind("sm80_", 0) != 0) continue;
+    for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i) {
+      const nvfp4::Variant& variant = nvfp4::variant_at(i);
+      if (variant.family != &nvfp4::kFamily_sm80 || !nvfp4::serves(variant, arch)) continue;
+      ++served[arch.capability];
       for (const int64_t m : {1, 3, 8, 16, 300}) {
         for (const char* parts : {"", "/1", "/8"}) {
-          const std::string cut = name + parts;
-          nvfp4_gemm_desc g =
-              halves(m, 4608, 7168, name[5] == 'f' ? NVFP4_TYPE_F16 : NVFP4_TYPE_BF16);
+          const std::string cut = std::string(variant.name) + parts;
+          nvfp4_gemm_desc g = halves(m, 4608, 7168, variant.a_type);
           g.variant = cut.c_str();
           const nvfp4::Plan plan = plan_for(g, arch.capability);
           CAPTURE(arch.capability, cut, m);
@@ -181,6 +183,7 @@ TEST_CASE("A plan of mma.sync has no more shared memory than its GPU") {
       }
     }
   }
+  CHECK(served.size() == most.size());
   // Eight warps' rings are larger than 99 KB.
   CHECK(support::variant_names(86) ==
         std::vector<std::string>{"sm80_f16_64x8w4x128", "sm80_f16_64x16w4x128",

@@ -27,7 +27,7 @@ class CheckHw(stand_in.StandIns):
         super().setUp()
         self.calls = os.path.join(self.build, "calls")
         self.write("nvfp4", "echo 'device 0  NVIDIA H200'")
-        self.write("nvfp4_test", "echo '54 products by 6 variants, CTAs along K: 1 2'")
+        self.write("nvfp4_test", "echo '{\"products\": 54, \"variants\": 6}'")
         self.write("compute-sanitizer", SANITIZER)
 
     def run_script(self, *arguments, **environment):
@@ -47,7 +47,7 @@ class CheckHw(stand_in.StandIns):
         with open(self.calls) as file:
             self.assertEqual([line.split(":")[0] for line in file],
                              ["memcheck", "racecheck", "initcheck", "synccheck"])
-        self.assertEqual(done.stdout.count("54 products by 6 variants"), 4)
+        self.assertEqual(done.stdout.count('{"products": 54, '), 4)
         self.assertIn("0 tools with findings", done.stdout)
 
     def test_one_tool_can_be_named(self):

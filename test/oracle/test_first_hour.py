@@ -28,10 +28,12 @@ class FirstHour(stand_in.StandIns):
         self.file = os.path.join(self.build, "first-hour.jsonl")
         self.info(DEVICE)
         self.write("libnvfp4gemm.so.0", "the library")
-        self.write("nvfp4_test", "echo '104 products by 5 variants, CTAs along K: 1 2'\n"
-                   "echo '7 passed, 0 failed, 2 skipped'")
+        self.printing(json.dumps({"products": 104, "variants": 5, "k_partitions": [1, 2]}))
         self.write("check_random", "echo fine")
         self.write("nvfp4_bench", "[ \"$2\" != --json ] || echo '{\"rows\": [1]}' >\"$3\"")
+
+    def printing(self, line):
+        self.write("nvfp4_test", f"echo '{line}'\necho '7 passed, 0 failed, 2 skipped'")
 
     def info(self, device):
         self.write("nvfp4", f"echo '{json.dumps({'devices': [device]})}'")
@@ -138,6 +140,13 @@ class FirstHour(stand_in.StandIns):
             with open(self.file, "w", encoding="utf-8") as file:
                 file.writelines(kept)
             with self.subTest(says), self.assertRaisesRegex(ValueError, says):
+                self.judge()
+
+    def test_a_step_of_cuts_without_its_record_is_refused(self):
+        for line in ("104 products by 5 variants, CTAs along K: 1 2", '{"products": 104}'):
+            self.printing(line)
+            self.assertTrue(self.take())
+            with self.assertRaisesRegex(ValueError, "cuts has no record of its k_partitions"):
                 self.judge()
 
     def test_only_hardware_of_ours_is_believed(self):

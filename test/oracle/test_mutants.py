@@ -151,6 +151,15 @@ class Images(unittest.TestCase):
         self.assertIsNone(copies.Loaded("").tiles)
         self.assertIsNone(copies.Loaded(None).images)
 
+    def test_the_log_of_the_library_says_so(self):
+        build = os.environ["NVFP4_BUILD"]
+        done = subprocess.run([os.path.join(build, "nvfp4"), "run", "--m", "1", "--n", "64", "--k",
+                               "256"], capture_output=True, text=True, check=True,
+                              env={**os.environ, "NVFP4_LOG": "3", "EMU_DEVICE": "H200",
+                                   "LD_LIBRARY_PATH": os.path.join(build, "emulator")})
+        loaded = copies.Loaded(done.stderr)
+        self.assertEqual((loaded.images, loaded.tiles), ({"gemm_sm90.ptx"}, ["64x1"]))
+
     def test_what_the_test_loads_of_what_the_file_is_in_is_built(self):
         hopper = "nvfp4_test@H200"
         self.assertEqual(self.wanted("kernel/sm90/load.cuh", hopper, self.LOG), {"gemm_sm90.ptx"})

@@ -16,6 +16,11 @@ AS_IT_CAME = re.compile(r"^bench/results/|/golden/|\.inputs$")
 # Limit for a line in CODE. Tables may be wider: what clang-format is told to leave alone, make's
 # help, and raw strings, whose lines are PTX instructions.
 COLUMNS = 100
+# Programs, which may print a message and decide nothing by its words: those may change.
+PROGRAMS = re.compile(r"^(host|bench|tools/(?!.*test/)|examples)/?.*\.(c|cc|h)$")
+MESSAGE = r"(?:last_error\(\)|\.what\(\))"
+DECIDES = re.compile(r"(?:str(?:n?cmp|str)|find|contains|starts_with|compare)\([^;]*" + MESSAGE +
+                     "|" + MESSAGE + r"\)*\.r?(?:find|compare)")
 TABS = re.compile(r"(^|/)(Makefile|rules)$|\.(mk|md|awk)$")
 
 
@@ -36,6 +41,10 @@ def findings(name):
             yield f"{number}: a tab"
     if CODE.search(name):
         yield from wide_lines(text.decode("utf-8"))
+    if PROGRAMS.search(name):
+        for number, line in enumerate(lines, 1):
+            if DECIDES.search(line.decode("utf-8")):
+                yield f"{number}: decides by the words of a message, which may change"
     if CODE.search(name) and b"SPDX-License-Identifier: MIT" not in b"\n".join(lines[:2]):
         yield "no licence in its first two lines"
 

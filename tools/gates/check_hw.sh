@@ -45,7 +45,7 @@ sanitize() {
       >"$log" 2>&1
     status=$?
     seconds=$(($(date +%s) - start))
-    products=$(grep ' products by ' "$log")
+    products=$(grep '^{"products": ' "$log")
     if [ $status -eq 0 ] && [ -n "$products" ]; then
       echo "ok    $check, $seconds s: $products"
     else

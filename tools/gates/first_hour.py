@@ -185,10 +185,12 @@ def rows_of(family, steps):
     number of parts the step `cuts` has run; each of its variants ran, or that step fails."""
     with open(os.path.join(HERE, "../../host/plan/proofs.def"), encoding="utf-8") as file:
         rows = re.findall(rf"^PROOF\({family}, {family}, (\d+), (\d+),", file.read(), re.M)
-    cuts = re.search(r"products by \d+ variants, CTAs along K:((?: \d+)+)",
-                     "\n".join(steps["cuts"].get("output", [])))
-    ran = cuts.group(1).split() if cuts else []
-    return [(tile, parts) for tile, parts in rows if parts in ran]
+    records = [json.loads(line) for line in steps["cuts"].get("output", []) if line.startswith("{")]
+    if len(records) != 1 or "k_partitions" not in records[0]:
+        raise ValueError("the step cuts has no record of its k_partitions")
+    if not rows:
+        raise ValueError(f"host/plan/proofs.def has no rows of {family}")
+    return [(tile, parts) for tile, parts in rows if int(parts) in records[0]["k_partitions"]]
 
 
 def judge(path):
@@ -205,7 +207,7 @@ def judge(path):
     for tile, parts in rows:
         print(f"PROOF({family}, {family}, {tile}, {parts}, ...) may say hardware, by {path}")
     if not rows:
-        print("host/plan/proofs.def stays as it is: cuts names no number of parts")
+        print("host/plan/proofs.def stays as it is: none of its rows has such k_partitions")
     return bool(rows)
 
 

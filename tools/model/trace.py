@@ -5,8 +5,8 @@ tools/model/traced.def, from which the timing model takes loads, bytes and produ
 difference fails; update writes the file."""
 import ctypes
 import itertools
+import json
 import os
-import re
 import subprocess
 import sys
 
@@ -23,34 +23,41 @@ HEAD = """// SPDX-License-Identifier: MIT
 """
 
 
+def program(build, *arguments, **environment):
+    """What build/nvfp4 says in JSON; None if it refuses the arguments."""
+    done = subprocess.run([os.path.join(build, "nvfp4"), *arguments, "--json"],
+                          env=dict(os.environ, **environment), capture_output=True, text=True)
+    if done.returncode not in (0, 2):
+        sys.exit(f"nvfp4 {' '.join(arguments)}: {done.stderr}")
+    return json.loads(done.stdout) if done.returncode == 0 else None
+
+
 def variants(build):
-    """Those of quantized tokens."""
+    """Those of quantized tokens: name, device, tile."""
     library = ctypes.CDLL(os.path.join(build, "libnvfp4gemm.so"))
     library.nvfp4_variant_name.restype = ctypes.c_char_p
-    names = []
-    for capability in (100, 90):
+    found = []
+    for capability, device in ((100, "B200"), (90, "H200")):
         for index in itertools.count():
             name = library.nvfp4_variant_name(capability, index)
             if name is None:
                 break
-            names.append(name.decode())
-    return [name for name in names if "f16" not in name]
+            plan = program(build, "explain", "--gpu", device, "--variant", name.decode())
+            if plan:
+                found.append((name.decode(), device, plan["tile"]))
+    return found
 
 
-def count(build, variant, k):
-    weights, tokens = re.search(r"(\d+)x(\d+)x256", variant).groups()
-    environment = dict(os.environ, EMU_DEVICE="B200" if "sm100" in variant else "H200",
-                       LD_LIBRARY_PATH=os.path.abspath(os.path.join(build, "emulator")))
-    text = subprocess.run([os.path.join(build, "nvfp4"), "run", "--counters", "--variant", variant,
-                           "--m", tokens, "--n", weights, "--k", str(k)],
-                          env=environment, check=True, capture_output=True, text=True).stdout
-    found = dict(re.findall(r"^(\w+) +(\d+) ", text, re.M))
-    counts = {name: int(found.get(name, 0)) for name in [*COUNTERS, *STORED]}
+def count(build, variant, device, tile, k):
+    found = program(build, "run", "--counters", "--variant", variant, "--m", str(tile["m"]), "--n",
+                    str(tile["n"]), "--k", str(k), EMU_DEVICE=device,
+                    LD_LIBRARY_PATH=os.path.abspath(os.path.join(build, "emulator")))["counters"]
+    counts = {name: found.get(name, 0) for name in [*COUNTERS, *STORED]}
     return {**counts, "stored": sum(counts[name] for name in STORED)}
 
 
-def row(build, variant):
-    short, long = count(build, variant, SHORT), count(build, variant, LONG)
+def row(build, variant, device, tile):
+    short, long = (count(build, variant, device, tile, k) for k in (SHORT, LONG))
     stages = (LONG - SHORT) // STAGE_K
     added = [(long[name] - short[name]) / stages for name in COUNTERS]
     if any(value != int(value) for value in added) or short["stored"] != long["stored"]:
@@ -62,7 +69,7 @@ def row(build, variant):
 def main():
     path = os.path.join(HERE, "traced.def")
     build = sys.argv[1]
-    text = HEAD + "".join(row(build, name) for name in variants(build)) + "#undef TRACED\n"
+    text = HEAD + "".join(row(build, *each) for each in variants(build)) + "#undef TRACED\n"
     if "update" in sys.argv:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <stdexcept>
 
 #include "nvfp4_gemm.h"
 
@@ -20,9 +21,10 @@ struct Watch {
   CallNames names;
 } watch;
 
+// The value of a field that the header promises; "" if the line has none.
 std::string after(const std::string& line, const std::string& key, char end) {
   const size_t at = line.find(key);
-  if (at == std::string::npos) return "?";
+  if (at == std::string::npos) return "";
   const size_t first = at + key.size();
   return line.substr(first, line.find(end, first) - first);
 }
@@ -30,9 +32,8 @@ std::string after(const std::string& line, const std::string& key, char end) {
 void on_line(void*, int32_t level, const char* text) {
   const std::string line = text;
   const std::lock_guard lock(watch.mutex);
-  if (line.rfind("gemm ", 0) == 0 || line.rfind("grouped ", 0) == 0) {
-    watch.names = {after(line, "image=\"", '"'), after(line, "variant=", ' ')};
-  }
+  const CallNames names = {after(line, " image=\"", '"'), after(line, " variant=", ' ')};
+  if (level == kCalls && !names.image.empty()) watch.names = names;
   if (level > kErrors && level <= watch.level) std::fprintf(stderr, "nvfp4: %s\n", text);
 }
 
@@ -53,7 +54,8 @@ void watch_log() {
 
 CallNames last_call() {
   const std::lock_guard lock(watch.mutex);
-  return watch.names;
+  if (!watch.names.image.empty() && !watch.names.variant.empty()) return watch.names;
+  throw std::logic_error("the library logged no image and variant of its last call");
 }
 
 }  // namespace nvfp4_tool

@@ -73,8 +73,7 @@ std::string complaint_of(const CLI::App& app, const CLI::ParseError& error) {
 
 // Without a driver the emulator helps.
 std::string way_out(const support::DriverError& error) {
-  const bool none = std::strncmp(error.what(), "no CUDA driver", 14) == 0;
-  return none ? "; nvfp4 --emulate COMMAND needs none" : "";
+  return error.result == CUDA_ERROR_NOT_INITIALIZED ? "; nvfp4 --emulate COMMAND needs none" : "";
 }
 
 int dispatch(const CLI::App& app, const Options& options) {
