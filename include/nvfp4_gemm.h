@@ -244,9 +244,9 @@ enum {
 /* What A and B hold: their elements, the format of their scales and how many elements share one.
  * Elements are E2M1 in every format. A UE8M0 scale is 2^(byte - 127); 0xFF is NaN, and there is no
  * zero. The reference takes all formats. On 10.x kernels take UE8M0 scales if A has such a format.
- * On 9.0 they take them with a_type BF16, or if A has such a format. An A with such a format is
- * decoded to bf16 in the workspace on every call, and 4 * 2^126 and more become infinite. All else
- * is refused as NOT_SUPPORTED. */
+ * From 8.0 on they take them with a_type BF16, and on 9.0 also if A has such a format. An A with
+ * such a format is decoded to bf16 there, in the workspace, on every call, and 4 * 2^126 and more
+ * become infinite. All else is refused as NOT_SUPPORTED. */
 enum {
   NVFP4_OPERAND_FORMAT_NVFP4 = 0,      /* UE4M3 per 16                                            */
   NVFP4_OPERAND_FORMAT_MXFP4 = 1,      /* UE8M0 per 32; K a multiple of 32                        */

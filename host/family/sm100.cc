@@ -325,6 +325,8 @@ const Family kFamily_sm100{choose_split,
                            has_fast_scales,
                            offsetof(Sm100GroupedParams, groups),
                            false,
+                           false,
+                           nullptr,
                            false};
 
 }  // namespace nvfp4

@@ -6,6 +6,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "host/base/operand_format.h"
 #include "host/base/size.h"
 #include "host/family/params.h"
 #include "host/problem/fields.h"
@@ -19,6 +20,9 @@ namespace {
 // The image for 9.0 has the K partitions of a tile as a cluster, and itself waits for the kernel
 // before it. In the other images the partitions meet in the workspace (kernel/sm80/README.md).
 bool has_clusters(const Architecture& arch) { return arch.takes(kImage_mma_sm_90a); }
+
+// 9.0 has kernels of its own for UE8M0 scales.
+bool takes_ue8m0(const Architecture& arch) { return !has_clusters(arch); }
 
 // ---- the planner's clocks ----------------------------------------------------------------------
 
@@ -187,6 +191,11 @@ void set_addresses(const nvfp4_gemm_desc& g, Sm80Params* p) {
   p->epilogue = make_epilogue(g);
 }
 
+uint32_t log2_of_ue8m0(int32_t format) {
+  const OperandFormat& row = *find_operand_format(format);
+  return row.scale == ScaleType::ue4m3 ? 0 : row.block == 32 ? 5 : 4;
+}
+
 nvfp4_status make_params(const Driver&, const nvfp4_gemm_desc& g, const Plan& plan,
                          KernelParams* params) {
   Sm80Params* const p = params->make<Sm80Params>();
@@ -208,6 +217,7 @@ nvfp4_status make_params(const Driver&, const nvfp4_gemm_desc& g, const Plan& pl
   p->alpha = g.alpha;
   p->weights_are_static = g.pdl == NVFP4_PDL_ON_STATIC_WEIGHTS;
   p->scales_are_linear = weight_scales(g, plan).linear;
+  p->log2_of_ue8m0 = log2_of_ue8m0(g.operand_format);
   return NVFP4_SUCCESS;
 }
 
@@ -242,10 +252,24 @@ uint32_t shared_bytes_beside(const Plan& plan, uint32_t ctas, int32_t sm_count) 
 
 }  // namespace
 
-const Family kFamily_sm80{
-    choose_split, complete,  predict,           make_params,         replace_addresses,
-    entry,        add_entry, most_shared_bytes, shared_bytes_beside, write_rule,
-    write_choice, nullptr,   kEpilogueBf16,     nullptr,             0,
-    false,        false};
+const Family kFamily_sm80{choose_split,
+                          complete,
+                          predict,
+                          make_params,
+                          replace_addresses,
+                          entry,
+                          add_entry,
+                          most_shared_bytes,
+                          shared_bytes_beside,
+                          write_rule,
+                          write_choice,
+                          nullptr,
+                          kEpilogueBf16,
+                          nullptr,
+                          0,
+                          false,
+                          false,
+                          takes_ue8m0,
+                          false};
 
 }  // namespace nvfp4

@@ -96,16 +96,16 @@ Clocks clocks(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages, 
   return {waves * part.stages, waves * part.sums, ctas + tokens};
 }
 
-const Variant& narrow_variant(const nvfp4_gemm_desc& desc) {
+const Variant& narrow_variant(const nvfp4_gemm_desc& desc, const Architecture& arch) {
   const Variant& in_bf16 = variant_at(kVariant_sm90_bf16_64x16);
-  if (takes_operands(in_bf16, desc)) return in_bf16;
+  if (takes_operands(in_bf16, arch, desc)) return in_bf16;
   return variant_at(desc.a_type == NVFP4_TYPE_F16 ? kVariant_sm90_f16_64x16 : kVariant_sm90_64x16);
 }
 
 // For a batch-invariant problem: the split that suits one tile of a few tokens, where a split gains
 // most. It depends on N and K alone.
 const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& arch) {
-  const Variant& v = narrow_variant(desc);
+  const Variant& v = narrow_variant(desc, arch);
   const int64_t stages = ceil_div(desc.k, kSm90StageK);
   const int64_t tiles = ceil_div(desc.n, v.tile_weights);
   const Split* best = &kSplits[0];
@@ -352,6 +352,8 @@ const Family kFamily_sm90{choose_split,
                           has_fast_scales,
                           offsetof(Sm90GroupedParams, groups),
                           true,
+                          true,
+                          nullptr,
                           true};
 
 }  // namespace nvfp4

@@ -111,6 +111,12 @@ struct Family {
   // True: one half of a tile's weights are rows of b, the other half rows of b2. False: a tile has
   // two matrices of weights, one of each.
   bool gate_halves_tile;
+
+  // ---- operands with UE8M0 scales ----
+  // Whether its variants that take them do so on the architecture. NULL: on each.
+  bool (*takes_ue8m0)(const Architecture& arch);
+  // Tokens with such scales are decoded to bf16 first.
+  bool decodes_tokens;
 };
 
 // The cheapest choice among the variants that serve the architecture. Its variant is NULL if the

@@ -29,8 +29,8 @@ bool takes_token_scales(const nvfp4_gemm_desc& g, const Variant& v) {
 }
 
 bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
-  return serves(v, arch) && v.takes_groups() && takes_operands(v, g) && takes_token_scales(g, v) &&
-         (g.batch_invariant == 0 || v.batch_invariant);
+  return serves(v, arch) && v.takes_groups() && takes_operands(v, arch, g) &&
+         takes_token_scales(g, v) && (g.batch_invariant == 0 || v.batch_invariant);
 }
 
 // The narrowest tile that holds the rows of a usual group, otherwise the widest. Variants are

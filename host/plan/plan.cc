@@ -48,7 +48,7 @@ nvfp4_status refuse_variant(const nvfp4_gemm_desc& desc, const Variant& v,
 // Whether any variant of the architecture takes such operands.
 bool has_kernel(const Architecture& arch, const nvfp4_gemm_desc& desc) {
   for (uint32_t i = 0; i < kVariantCount; ++i) {
-    if (serves(variant_at(i), arch) && takes_operands(variant_at(i), desc)) return true;
+    if (serves(variant_at(i), arch) && takes_operands(variant_at(i), arch, desc)) return true;
   }
   return false;
 }
@@ -59,7 +59,7 @@ const Variant* first_if_all_are_assembled(const Architecture& arch, const nvfp4_
   const Variant* first = nullptr;
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
-    if (!serves(v, arch) || !takes_operands(v, desc)) continue;
+    if (!serves(v, arch) || !takes_operands(v, arch, desc)) continue;
     if (!is_assembled(arch, v.family)) return nullptr;
     if (first == nullptr) first = &v;
   }
@@ -159,7 +159,7 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
                 forced.name, enumerator_name(Enumeration::type, forced.a_type),
                 enumerator_name(Enumeration::type, desc.a_type));
   }
-  if (!takes_operands(forced, desc)) {
+  if (!takes_operands(forced, arch, desc)) {
     return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%s\" does not take operand_format = %s",
                 forced.name, enumerator_name(Enumeration::operand_format, desc.operand_format));
   }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "host/base/size.h"
+#include "host/plan/family.h"
 #include "host/problem/fields.h"
 #include "kernel/sm100/tile.h"
 #include "kernel/sm80/tile.h"
@@ -60,7 +61,7 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
   v.token_warps = Tile::kDecodingWarps;
   v.max_split = Tile::kMaxSplit;
   v.a_type = a_type;
-  v.ue8m0 = Tile::kUe8m0Weights;
+  v.ue8m0 = Tile::kUe8m0Weights && a_type != NVFP4_TYPE_F16;
   v.stage_clocks = clocks;
   return v;
 }
@@ -182,8 +183,20 @@ nvfp4_status find_cut(const char* name, const Variant& variant, uint32_t* split)
 
 }  // namespace
 
+bool takes_decoded(const Variant& v, const nvfp4_gemm_desc& desc) {
+  return v.family->decodes_tokens && v.ue8m0 && v.a_type == NVFP4_TYPE_BF16 &&
+         desc.a_type == NVFP4_TYPE_NONE && desc.operand_format != NVFP4_OPERAND_FORMAT_NVFP4;
+}
+
+bool takes_operands(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc) {
+  if (takes_decoded(v, desc)) return true;
+  if (v.a_type != desc.a_type) return false;
+  if (desc.operand_format == NVFP4_OPERAND_FORMAT_NVFP4) return true;
+  return v.ue8m0 && (v.family->takes_ue8m0 == nullptr || v.family->takes_ue8m0(arch));
+}
+
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
-  return serves(v, arch) && takes_operands(v, desc) &&
+  return serves(v, arch) && takes_operands(v, arch, desc) &&
          (desc.batch_invariant == 0 || is_in_order(v, arch)) && has_scale_maps(desc, v) &&
          (!is_gated(desc) || v.takes_gate());
 }

@@ -60,7 +60,7 @@ struct Variant {
   uint32_t token_warps;
   uint32_t max_split;
   int32_t a_type;  // type of its tokens: NVFP4_TYPE_NONE, _F16 or _BF16
-  bool ue8m0;      // takes every operand format; otherwise only NVFP4
+  bool ue8m0;      // takes every operand format if its family does; otherwise only NVFP4
   uint32_t stage_clocks;
   uint32_t grouped_shared_bytes;  // shared memory of the entry for grouped products
   GatedNumbers gated;  // those of the entry for gated products, whose stages hold two matrices
@@ -93,15 +93,8 @@ inline bool serves(const Variant& variant, const Architecture& arch) {
 
 // Whether tokens with UE8M0 scales are decoded to bf16 first, so that a kernel for bf16 tokens
 // takes them.
-inline bool takes_decoded(const Variant& v, const nvfp4_gemm_desc& desc) {
-  return v.ue8m0 && v.a_type == NVFP4_TYPE_BF16 && desc.a_type == NVFP4_TYPE_NONE &&
-         desc.operand_format != NVFP4_OPERAND_FORMAT_NVFP4;
-}
-inline bool takes_operands(const Variant& v, const nvfp4_gemm_desc& desc) {
-  return (v.a_type == desc.a_type &&
-          (v.ue8m0 || desc.operand_format == NVFP4_OPERAND_FORMAT_NVFP4)) ||
-         takes_decoded(v, desc);
-}
+bool takes_decoded(const Variant& v, const nvfp4_gemm_desc& desc);
+bool takes_operands(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc);
 
 // Whether the planner may choose the variant.
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v);

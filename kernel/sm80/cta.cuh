@@ -16,6 +16,14 @@ constexpr bool kSm80Clusters = true;
 #else
 constexpr bool kSm80Clusters = false;
 #endif
+// 9.0 has kernels of its own for UE8M0 scales.
+constexpr bool kSm80TakesUe8m0 = !kSm80Clusters;
+
+// log2 of the elements that share a scale, in code for such operands.
+template <typename Operand>
+__device__ uint32_t log2_of_scale(const Sm80Params& p) {
+  return Operand::kUe8m0 ? p.log2_of_ue8m0 : 4;
+}
 
 struct Sm80Place {
   uint32_t batch, m, n;  // batch, first token and first weight of a tile

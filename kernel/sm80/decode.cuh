@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Decodes NVFP4 weights to fp16 or bf16 with instructions of compute capability 8.0: element times
-// scale, exact, in units of 2^-7. Each type is a struct with the same functions.
+// Decodes weights to fp16 or bf16 with instructions of compute capability 8.0: element times scale,
+// exact, in units of 2^-7, or of 2^-2 under UE8M0 scales. Each type is a struct with the same
+// functions.
 //
 // An E2M1 code s.ee.m placed as sign, low exponent bits and high mantissa bit is its value times
 // 2^-14 in fp16 and 2^-126 in bf16, where the smallest ones are subnormal. A UE4M3 byte shifted to
@@ -15,8 +16,6 @@
 #include "kernel/ptx/mma.cuh"
 
 namespace nvfp4 {
-
-constexpr float kSm80WeightScale = 128.0f;
 
 enum class Sm80Type { f16, bf16 };
 
@@ -39,6 +38,7 @@ struct Sm80Operand;
 
 template <>
 struct Sm80Operand<Sm80Type::f16> {
+  static constexpr bool kUe8m0 = false;
   // The high byte of an fp16 has all of a code, so bytes are placed first: 1 3 5 7 and 0 2 4 6.
   static __device__ void place(uint32_t codes, const Sm80Powers& by, uint32_t (&pairs)[4]) {
     const uint32_t odd = (codes & 0x80808080) | (codes >> 3 & 0x0E0E0E0E);
@@ -65,6 +65,7 @@ struct Sm80Operand<Sm80Type::f16> {
 
 template <>
 struct Sm80Operand<Sm80Type::bf16> {
+  static constexpr bool kUe8m0 = false;
   // A code is in both bytes of a bf16. Only left shifts may be multiplications, so there is one
   // right shift.
   static __device__ void place(uint32_t codes, const Sm80Powers& by, uint32_t (&pairs)[4]) {
@@ -88,5 +89,28 @@ struct Sm80Operand<Sm80Type::bf16> {
     ptx::mma_m16n8k16_bf16(sums, a, b0, b1);
   }
 };
+
+// UE8M0 scales: 2^(byte - 127), 0xFF is NaN. A placed code gets its 2^126 back except for 2^-2,
+// which every byte leaves room for: element * scale * 2^-2 is at most 1.5 * 2^127 and a multiple of
+// 2^-130, so it is exact in bf16. The rest is as beside UE4M3 scales.
+struct Sm80Ue8m0 : Sm80Operand<Sm80Type::bf16> {
+  static constexpr bool kUe8m0 = true;
+
+  static __device__ void place(uint32_t codes, const Sm80Powers& by, uint32_t (&pairs)[4]) {
+    constexpr uint32_t k2To124 = 0x7D807D80;
+    Sm80Operand<Sm80Type::bf16>::place(codes, by, pairs);
+#pragma unroll
+    for (uint32_t& pair : pairs) pair = ptx::fma_rn_bf16x2_product(pair, k2To124);
+  }
+  // Two bytes in bits 0 to 7 and 16 to 23. The exponent field is the byte. The highest bit of the
+  // fraction makes a subnormal of 0, and a NaN of 255, which were an infinity else.
+  static __device__ uint32_t scale_pair(uint32_t bytes) {
+    const uint32_t odd = ((bytes + 0x00010001) | (0x01000100 - bytes)) & 0x01000100;
+    return bytes << 7 | odd >> 2;
+  }
+};
+
+// What a sum is multiplied by, since weights are divided by it.
+constexpr float kSm80Ue4m3Unit = 128.0f, kSm80Ue8m0Unit = 4.0f;
 
 }  // namespace nvfp4

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 // NVFP4 weights times fp16 or bf16 tokens by mma.sync, for few tokens, on compute capability 8.0
-// and later. README.md has the drawing and the arithmetic.
+// and later; outside 9.0 also weights with UE8M0 scales times bf16 tokens. README.md has the
+// drawing and the arithmetic.
 //
 // CONTRACT
-//   D[l][m][n] = epilogue( sum_k  A[l][m][k]  B[l][n][k] sb[l][n][k/16] ), by common/epilogue.h.
+//   D[l][m][n] = epilogue( sum_k  A[l][m][k]  B[l][n][k] sb[l][n][k/16] ), by common/epilogue.h;
+//   of MXFP4 sb[l][n][k/32].
 //   A CTA computes 64 columns n (weights, B) x 8 or 16 rows m (tokens, A) of one batch l, for one
 //   of `split` K partitions in k-blocks of 128. If the k-blocks do not divide evenly, the first
 //   partitions have one more. In the image for 9.0 the partitions of a tile form a cluster. In the
 //   image for 8.0 and later their sums meet in the workspace, and nvfp4_add_sm80_* adds them; with
-//   one partition it is not launched. K is a multiple of 16 and at least 16. Nothing outside the
-//   described elements influences D.
+//   one partition it is not launched. K is a multiple of 16, of MXFP4 of 32, and at least that.
+//   Nothing outside the described elements influences D.
 //
 // ORDER OF SUMS
 //   Warp w of a CTA takes the k-blocks w, w + kWarps, .. of its partition, each as 8 MMAs of 16
@@ -36,9 +38,9 @@ namespace nvfp4 {
 template <typename Tile, typename Operand>
 __device__ void multiply_80(const Sm80Cta<Tile>& cta, uint32_t ring, uint32_t warp, uint32_t lane,
                             Sm80Sums<Tile>& sums) {
-  const Sm80Lane<Tile> at(cta, ring, lane);
+  const Sm80Lane<Tile> at(cta, ring, lane, log2_of_scale<Operand>(cta.p));
   const Sm80Powers by;
-  Sm80Source<Tile> source(cta, warp, lane);
+  Sm80Source<Tile, Operand> source(cta, warp, lane);
   const bool early = cta.p.weights_are_static != 0;
   const int32_t blocks = static_cast<int32_t>(cta.blocks);
   constexpr int32_t kAhead = Tile::kStages * Tile::kWarps;
@@ -58,7 +60,7 @@ __device__ void multiply_80(const Sm80Cta<Tile>& cta, uint32_t ring, uint32_t wa
     if (more) load_weights_80(cta, source, ring + stage, lane);
     if (i == first && early) ptx::griddepcontrol_wait();
     if (more) load_tokens_80(cta, source, ring + stage, lane);
-    source.advance();
+    source.advance(cta.p);
     ptx::cp_async_commit_group();
     stage += cta.stage_bytes;
     if (stage == Tile::kStages * cta.stage_bytes) stage = 0;
@@ -100,7 +102,12 @@ __device__ void gemm_sm80(const Sm80Params& p) {
   ptx::griddepcontrol_launch_dependents();
   __syncthreads();  // the zeros have been written
   Sm80Sums<Tile> sums = {};
-  multiply_80<Tile, Sm80Operand<kType>>(cta, ring, warp, lane, sums);
+  bool ue8m0 = false;
+  if constexpr (kSm80TakesUe8m0 && Tile::kUe8m0Weights && kType == Sm80Type::bf16) {
+    ue8m0 = p.log2_of_ue8m0 != 0;
+    if (ue8m0) multiply_80<Tile, Sm80Ue8m0>(cta, ring, warp, lane, sums);
+  }
+  if (!ue8m0) multiply_80<Tile, Sm80Operand<kType>>(cta, ring, warp, lane, sums);
   apply_nan_rows(sums);
   put_sums_80(sums, ring, lane);
   __syncthreads();

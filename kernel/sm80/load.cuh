@@ -14,11 +14,10 @@ namespace nvfp4 {
 
 // Addresses from which a lane copies. It copies the same 16-byte piece of every eighth row of codes
 // and of every second token. From scales in tiles it copies the rows lane and lane + 32.
-template <typename Tile>
+template <typename Tile, typename Operand>
 struct Sm80Source {
   static constexpr uint32_t kCodeLanes = kSm80CodeRowBytes / 16;    // per row
   static constexpr uint32_t kTokenLanes = kSm80TokenRowBytes / 16;  // per token
-  static constexpr uint32_t kSteps = kSm80BlockK / kScaleTileK;
 
   const uint8_t *codes, *scales, *tokens;  // those of the warp's next k-block
   uint32_t block;                          // index of that k-block
@@ -29,30 +28,35 @@ struct Sm80Source {
     codes = p.weights + cta.at.batch * p.weight_batch_bytes +
             static_cast<int64_t>(cta.at.n + lane / kCodeLanes) * p.weight_row_bytes +
             block * kSm80CodeRowBytes + lane % kCodeLanes * 16;
-    scales =
-        p.weight_scales + cta.at.batch * p.weight_scales_batch_bytes +
-        scale_tile_number(cta.at.n / kScaleTileRows, steps(p), block * kSteps) * kScaleTileBytes +
-        scale_lane(lane) + scale_band(cta.at.n % kScaleTileRows);
+    scales = p.weight_scales + cta.at.batch * p.weight_scales_batch_bytes +
+             scale_tile_number(cta.at.n / kScaleTileRows, tiles(p), block * tiles_of_block(p)) *
+                 kScaleTileBytes +
+             scale_lane(lane) + scale_band(cta.at.n % kScaleTileRows);
     tokens = p.tokens + cta.at.batch * p.token_batch_bytes +
              static_cast<int64_t>(cta.at.m + lane / kTokenLanes) * p.token_row_bytes +
              block * kSm80TokenRowBytes + lane % kTokenLanes * 16;
   }
-  static __device__ uint32_t steps(const Sm80Params& p) {
-    return (p.k + kScaleTileK - 1) / kScaleTileK;
+  // Tiles of scales, four scales of K each: in all of K, and in a k-block.
+  static __device__ uint32_t tiles(const Sm80Params& p) {
+    const uint32_t log2 = log2_of_scale<Operand>(p) + 2;
+    return (p.k + (1u << log2) - 1) >> log2;
+  }
+  static __device__ uint32_t tiles_of_block(const Sm80Params& p) {
+    return kSm80BlockK >> (log2_of_scale<Operand>(p) + 2);
   }
   __device__ bool whole(const Sm80Params& p) const { return (block + 1) * kSm80BlockK <= p.k; }
-  __device__ void advance() {
+  __device__ void advance(const Sm80Params& p) {
     block += Tile::kWarps;
     codes += Tile::kWarps * kSm80CodeRowBytes;
-    scales += Tile::kWarps * kSteps * kScaleTileBytes;
+    scales += Tile::kWarps * tiles_of_block(p) * kScaleTileBytes;
     tokens += Tile::kWarps * kSm80TokenRowBytes;
   }
 };
 
-template <typename Tile>
-__device__ void load_codes_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile>& source,
+template <typename Tile, typename Operand>
+__device__ void load_codes_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile, Operand>& source,
                               uint32_t stage, uint32_t lane) {
-  constexpr uint32_t kLanes = Sm80Source<Tile>::kCodeLanes, kRows = 32 / kLanes;
+  constexpr uint32_t kLanes = Sm80Source<Tile, Operand>::kCodeLanes, kRows = 32 / kLanes;
   const Sm80Params& p = cta.p;
   const uint8_t* from = source.codes;
   const uint32_t to = stage + lane * 16;  // rows are contiguous
@@ -73,14 +77,15 @@ __device__ void load_codes_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile>& 
   }
 }
 
-// Copies four bytes, the scales of 64 elements, to the place of each row in the stage.
-template <typename Tile>
-__device__ void load_tiled_scales_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile>& source,
-                                     uint32_t to, uint32_t lane) {
-  constexpr uint32_t kSteps = Sm80Source<Tile>::kSteps;
+// Copies four bytes, the scales of 64 or of 128 elements, to the place of each row in the stage.
+template <typename Tile, typename Operand>
+__device__ void load_tiled_scales_80(const Sm80Cta<Tile>& cta,
+                                     const Sm80Source<Tile, Operand>& source, uint32_t to,
+                                     uint32_t lane) {
+  const uint32_t tiles = source.tiles_of_block(cta.p);
 #pragma unroll
-  for (uint32_t step = 0; step < kSteps; ++step) {
-    const bool there = source.block * kSteps + step < source.steps(cta.p);
+  for (uint32_t step = 0; step < kSm80ScaleRowBytes / 4; ++step) {
+    const bool there = step < tiles && source.block * tiles + step < source.tiles(cta.p);
     const uint8_t* const tile =
         there ? source.scales + step * kScaleTileBytes : cta.p.weight_scales;
 #pragma unroll
@@ -91,15 +96,17 @@ __device__ void load_tiled_scales_80(const Sm80Cta<Tile>& cta, const Sm80Source<
   }
 }
 
-// The same for rows of K/16 bytes, which begin at multiples of four only if K is a multiple of 64.
-template <typename Tile>
+// The same for rows of K/16 or K/32 bytes, which begin at multiples of four only if K is a multiple
+// of 64 or 128. A k-block has two words of a row, or one.
+template <typename Tile, typename Operand>
 __device__ void load_linear_scales_80(const Sm80Cta<Tile>& cta, uint32_t block, uint32_t to,
                                       uint32_t lane) {
   const Sm80Params& p = cta.p;
   constexpr uint32_t kWords = kSm80ScaleRowBytes / 4;
-  const uint32_t row_bytes = p.k / 16;
-  const uint32_t begin = block * kSm80ScaleRowBytes + lane % kWords * 4;
-  const uint32_t count = begin >= row_bytes ? 0 : min(row_bytes - begin, 4u);
+  const uint32_t log2 = log2_of_scale<Operand>(p), row_bytes = p.k >> log2;
+  const uint32_t block_bytes = kSm80BlockK >> log2, word = lane % kWords * 4;
+  const uint32_t begin = block * block_bytes + word;
+  const uint32_t count = begin >= row_bytes || word >= block_bytes ? 0 : min(row_bytes - begin, 4u);
   const uint8_t* const base = p.weight_scales + cta.at.batch * p.weight_scales_batch_bytes;
 #pragma unroll 4
   for (uint32_t row = lane / kWords; row < kSm80Weights; row += 32 / kWords) {
@@ -107,7 +114,7 @@ __device__ void load_linear_scales_80(const Sm80Cta<Tile>& cta, uint32_t block, 
     const uint8_t* const from =
         bytes == 0 ? base : base + static_cast<int64_t>(cta.at.n + row) * row_bytes + begin;
     const uint32_t at = to + row * kSm80ScaleRowBytes + lane % kWords * 4;
-    if (p.k % kScaleTileK == 0) {
+    if (row_bytes % 4 == 0) {
       ptx::cp_async_4_if(at, from, bytes != 0);
       continue;
     }
@@ -121,21 +128,21 @@ __device__ void load_linear_scales_80(const Sm80Cta<Tile>& cta, uint32_t block, 
 }
 
 // Loads everything except the tokens.
-template <typename Tile>
-__device__ void load_weights_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile>& source,
+template <typename Tile, typename Operand>
+__device__ void load_weights_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile, Operand>& source,
                                 uint32_t stage, uint32_t lane) {
   load_codes_80(cta, source, stage, lane);
   if (cta.p.scales_are_linear != 0) {
-    load_linear_scales_80(cta, source.block, stage + kSm80CodeBytes, lane);
+    load_linear_scales_80<Tile, Operand>(cta, source.block, stage + kSm80CodeBytes, lane);
   } else {
     load_tiled_scales_80(cta, source, stage + kSm80CodeBytes, lane);
   }
 }
 
-template <typename Tile>
-__device__ void load_tokens_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile>& source,
+template <typename Tile, typename Operand>
+__device__ void load_tokens_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile, Operand>& source,
                                uint32_t stage, uint32_t lane) {
-  constexpr uint32_t kLanes = Sm80Source<Tile>::kTokenLanes, kRows = 32 / kLanes;
+  constexpr uint32_t kLanes = Sm80Source<Tile, Operand>::kTokenLanes, kRows = 32 / kLanes;
   const Sm80Params& p = cta.p;
   const uint32_t row = lane / kLanes, piece = lane % kLanes;
   const bool there = source.block * kSm80BlockK + piece * 8 < p.k;

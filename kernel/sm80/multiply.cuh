@@ -28,13 +28,16 @@ struct Sm80Sums {
 template <typename Tile>
 struct Sm80Lane {
   uint32_t codes, scales;                  // those of row g
+  uint32_t pick;                           // __byte_perm's: its scales in the word there
   uint32_t tokens[Tile::kTokens / 8];      // token g of each 8; piece j is at tokens ^ 16 j
   uint32_t token_mask[Tile::kTokens / 8];  // mask for a stage's offset; 0 if zeros are read instead
 
-  __device__ Sm80Lane(const Sm80Cta<Tile>& cta, uint32_t ring, uint32_t lane) {
+  // `log2`: of the elements that share a scale. A lane's 32 have two, or one.
+  __device__ Sm80Lane(const Sm80Cta<Tile>& cta, uint32_t ring, uint32_t lane, uint32_t log2) {
     const uint32_t g = lane / 4, c = lane % 4;
     codes = ring + g * kSm80CodeRowBytes + c * 16;
-    scales = ring + kSm80CodeBytes + g * kSm80ScaleRowBytes + c * 2;
+    scales = ring + kSm80CodeBytes + g * kSm80ScaleRowBytes + (log2 == 4 ? c * 2 : c & 2);
+    pick = log2 == 4 ? 0x4140 : c % 2 == 0 ? 0x4040 : 0x4141;
     const uint32_t swizzled = (4 * c ^ sm80_token_swizzle(c / 2, g)) * 16;
 #pragma unroll
     for (uint32_t u = 0; u < Tile::kTokens / 8; ++u) {
@@ -76,6 +79,19 @@ __device__ uint32_t decode_scales_80(uint32_t at, uint32_t (&pairs)[kSm80MmaRows
     pairs[i / 2][i % 2] = Operand::scale_pair(__byte_perm(two, 0, 0x4140));
   }
   return above & 0x8080;
+}
+
+// The same of UE8M0 scales. Bytes beyond K become 0: a NaN there would make one of codes of zero.
+template <typename Operand>
+__device__ void decode_ue8m0_80(uint32_t at, uint32_t pick, uint32_t elements, uint32_t lane,
+                                uint32_t (&pairs)[kSm80MmaRows][2]) {
+  const uint32_t begin = lane % 4 * (kSm80BlockK / 4);
+  const uint32_t within = elements <= begin ? 0 : elements - begin <= 16 ? 0xFF : 0x00FF00FF;
+#pragma unroll
+  for (uint32_t i = 0; i < 2 * kSm80MmaRows; ++i) {
+    const uint32_t word = ptx::ld_shared_u16(at + i * 8 * kSm80ScaleRowBytes);
+    pairs[i / 2][i % 2] = Operand::scale_pair(__byte_perm(word, 0, pick) & within);
+  }
 }
 
 __device__ inline uint32_t word_80(const uint4& v, uint32_t j) {
@@ -129,8 +145,12 @@ __device__ void multiply_word(const Sm80Powers& by, const uint32_t (&words)[2],
 template <typename Tile, typename Operand>
 __device__ void multiply_block(const Sm80Lane<Tile>& at, const Sm80Powers& by, uint32_t stage,
                                uint32_t elements, uint32_t lane, Sm80Sums<Tile>& sums) {
-  uint32_t scales[kSm80MmaRows][2];
-  const uint32_t above = decode_scales_80<Operand>(at.scales + stage, scales);
+  uint32_t scales[kSm80MmaRows][2], above = 0;
+  if constexpr (Operand::kUe8m0) {
+    decode_ue8m0_80<Operand>(at.scales + stage, at.pick, elements, lane, scales);
+  } else {
+    above = decode_scales_80<Operand>(at.scales + stage, scales);
+  }
   uint32_t b[Tile::kTokens / 8][4][4];
   token_fragments(at, stage, b);
 #pragma unroll

@@ -14,7 +14,7 @@ constexpr uint32_t kSm80AddThreads = 128;  // threads per CTA of the kernel that
 // Weights are B [L][N][K], tokens are A [L][M][K]; D is [L][M][N].
 struct Sm80Params {
   const uint8_t* weights;        // E2M1 codes
-  const uint8_t* weight_scales;  // UE4M3
+  const uint8_t* weight_scales;  // UE4M3, or as log2_of_ue8m0 says
   const uint8_t* tokens;         // fp16 or bf16
   void* d;
   float* parts;  // workspace of images without clusters: [tile][K partition][token][weight]
@@ -27,11 +27,15 @@ struct Sm80Params {
   uint32_t split;  // K partitions of each tile, at most as many as there are k-blocks
   float alpha;
   uint32_t weights_are_static;  // 1: no earlier grid writes them, they may be loaded before its end
-  uint32_t scales_are_linear;   // 1: K/16 bytes a row; 0: 128x4 tiles
+  uint32_t scales_are_linear;   // 1: rows of K / 16 bytes, or K / 32; 0: 128x4 tiles
   EpilogueParams epilogue;
+  // 0: UE4M3 scales of 16 elements. Else UE8M0 ones, beside bf16 tokens, in images without
+  // clusters: 4 of 16 elements, 5 of 32.
+  uint32_t log2_of_ue8m0;
 };
-static_assert(sizeof(Sm80Params) == 296 && NVFP4_OFFSET_IS(Sm80Params, d_batch_stride, 80) &&
+static_assert(sizeof(Sm80Params) == 304 && NVFP4_OFFSET_IS(Sm80Params, d_batch_stride, 80) &&
               NVFP4_OFFSET_IS(Sm80Params, split, 112) &&
-              NVFP4_OFFSET_IS(Sm80Params, epilogue, 128));
+              NVFP4_OFFSET_IS(Sm80Params, epilogue, 128) &&
+              NVFP4_OFFSET_IS(Sm80Params, log2_of_ue8m0, 296));
 
 }  // namespace nvfp4

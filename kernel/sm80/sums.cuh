@@ -139,17 +139,22 @@ __device__ void store_part(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& shar
   }
 }
 
+__device__ inline float unit_80(const Sm80Params& p) {
+  return kSm80TakesUe8m0 && p.log2_of_ue8m0 != 0 ? kSm80Ue8m0Unit : kSm80Ue4m3Unit;
+}
+
 // Stores row-major D in fp16 or bf16, alpha times the sum, if all four elements exist and are
 // aligned.
 template <typename Tile>
 __device__ void store_plain_80(const Sm80Params& p, const SumRows& rows) {
   const uint32_t type = p.epilogue.d_type;
   const int64_t first = rows.batch * p.d_batch_stride + rows.n;
+  const float unit = unit_80(p);
   for (uint32_t m = rows.m, at = rows.at; m < rows.m_end; m += rows.m_step, at += rows.step) {
     const float4 sum = ptx::ld_shared_v4_f32(at);
     float x[4] = {sum.x, sum.y, sum.z, sum.w};
 #pragma unroll
-    for (float& one : x) one = __fmul_rn(p.alpha, __fmul_rn(one, kSm80WeightScale));
+    for (float& one : x) one = __fmul_rn(p.alpha, __fmul_rn(one, unit));
     uint16_t* const d = static_cast<uint16_t*>(p.d) + first + m * p.epilogue.d_row;
     *reinterpret_cast<uint2*>(d) = narrow_four(type, x);
   }
@@ -176,7 +181,7 @@ __device__ void store_d_80(const Sm80Params& p, const Sm80Place& at, uint32_t su
   if (is_plain_80(p, rows.n)) {
     return store_plain_80<Tile>(p, rows);
   }
-  store_general(p, rows, GeneralColumns(p, p.alpha, rows.n), kSm80WeightScale);
+  store_general(p, rows, GeneralColumns(p, p.alpha, rows.n), unit_80(p));
 }
 
 }  // namespace nvfp4

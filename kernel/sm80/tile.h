@@ -75,6 +75,10 @@ struct Sm80Tile {
   static constexpr uint32_t kWarps = kTileWarps;
   static constexpr uint32_t kStages = kSm80Stages;
   static constexpr uint32_t kThreads = 32 * kWarps;
+  // Only one tile, in the images without clusters and beside bf16 tokens, has the loop for UE8M0
+  // scales, which is as large as the one for UE4M3 scales. Every GPU of those images has room for
+  // that tile, and tokens that do not exist take no shared memory.
+  static constexpr bool kUe8m0Weights = kWarps == 4 && kTokens == 16;
   // The register file is divided among this many warps of an SM.
   static constexpr uint32_t kWarpsPerSm = kWarps == 4 ? 12 : kTokens > 8 ? 8 : 16;
   static constexpr uint32_t kCtasPerSm = kWarpsPerSm / kWarps;
@@ -113,7 +117,6 @@ struct Sm80Variant : Sm80Tile<kTokens, kWarps> {
   static constexpr bool kSeveralTiles = false;
   static constexpr uint32_t kAccumulators = 1;
   static constexpr uint32_t kDecodingWarps = 0;
-  static constexpr bool kUe8m0Weights = false;
   static constexpr uint32_t kMaxSplit = kSm80MostCluster;
 };
 #define SM80_TILE(tokens, warps) using Sm80Variant_##tokens##w##warps = Sm80Variant<tokens, warps>;

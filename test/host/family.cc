@@ -37,6 +37,8 @@ constexpr Family kDummy{fewest_tiles,
                         nullptr,
                         0,
                         false,
+                        false,
+                        nullptr,
                         false};
 constexpr Architecture kRow{77, &kDummy, &kDummy, nvfp4::ArchProof::of_mechanism, 10, 0, {}, 0};
 

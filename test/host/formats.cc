@@ -197,11 +197,14 @@ TEST_CASE("formats: what has no kernel is refused by its format") {
       {90, NVFP4_TYPE_BF16, ""},
       {90, NVFP4_TYPE_F16, "with a_type = NVFP4_TYPE_F16 has no kernel for compute capability 9.0"},
       {90, NVFP4_TYPE_NONE, ""},
-      {80, NVFP4_TYPE_BF16,
-       "with a_type = NVFP4_TYPE_BF16 has no kernel for compute capability 8.0"},
+      {80, NVFP4_TYPE_BF16, ""},
+      {89, NVFP4_TYPE_BF16, ""},
+      {120, NVFP4_TYPE_BF16, ""},
+      {80, NVFP4_TYPE_F16, "with a_type = NVFP4_TYPE_F16 has no kernel for compute capability 8.0"},
       {80, NVFP4_TYPE_NONE, "a_type = NVFP4_TYPE_NONE has no kernel for compute capability 8.0"},
       {100, NVFP4_TYPE_NONE, ""},
-      {100, NVFP4_TYPE_BF16, "with a_type = NVFP4_TYPE_BF16 has no kernel"},
+      {100, NVFP4_TYPE_BF16, ""},
+      {100, NVFP4_TYPE_F16, "with a_type = NVFP4_TYPE_F16 has no kernel"},
   };
   for (const Row& row : kRows) {
     CAPTURE(row.capability, row.a_type);
@@ -220,8 +223,16 @@ TEST_CASE("formats: a variant that does not take one says so") {
   g.variant = "sm80_bf16_64x8w4x128";
   CHECK(contains(answer(nvfp4_gemm_supported(&g, 90)),
                  "does not take operand_format = NVFP4_OPERAND_FORMAT_MXFP4"));
+  g.variant = "sm80_bf16_64x16w4x128";  // where 9.0 has kernels of its own for them
+  CHECK(contains(answer(nvfp4_gemm_supported(&g, 90)), "does not take operand_format"));
   g.variant = "sm90_bf16_64x64x256";
   CHECK(answer(nvfp4_gemm_supported(&g, 90)) == "");
+  for (const int32_t capability : {80, 100, 120}) {
+    g.variant = "sm80_bf16_64x16w4x128";
+    CHECK(answer(nvfp4_gemm_supported(&g, capability)) == "");
+    g.variant = "sm80_bf16_64x8w4x128";
+    CHECK(contains(answer(nvfp4_gemm_supported(&g, capability)), "does not take operand_format"));
+  }
 }
 
 // What other libraries take and this one does not: the sentence names the caller's field.
@@ -241,12 +252,10 @@ TEST_CASE("formats: operands and layouts that are left for later are refused by 
        "a_type = NVFP4_TYPE_MXFP4 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16"},
       {"fp32 tokens", 90, [](nvfp4_gemm_desc& g) { g.a_type = NVFP4_TYPE_F32; },
        "a_type = NVFP4_TYPE_F32 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16"},
-      {"fp16 tokens beside UE8M0 scales", 90,
-       [](nvfp4_gemm_desc& g) { g.a_type = NVFP4_TYPE_F16; },
+      {"fp16 tokens beside UE8M0 scales", 90, [](nvfp4_gemm_desc& g) { g.a_type = NVFP4_TYPE_F16; },
        "operand_format = NVFP4_OPERAND_FORMAT_MXFP4 with a_type = NVFP4_TYPE_F16 has no kernel for "
        "compute capability 9.0"},
-      {"an operand format of 8-bit elements", 100,
-       [](nvfp4_gemm_desc& g) { g.operand_format = 3; },
+      {"an operand format of 8-bit elements", 100, [](nvfp4_gemm_desc& g) { g.operand_format = 3; },
        "operand_format = 3 is none of NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_OPERAND_FORMAT_MXFP4, "
        "NVFP4_OPERAND_FORMAT_E2M1_UE8M0"},
       {"DeepGEMM's packed scales, FlashInfer's 8x4", 100,
