@@ -111,7 +111,8 @@ TEST_CASE("On 9.0 what the planner chooses for 16 tokens counts three CTAs of 64
   CHECK(loss.mean < 0.01);
   CHECK(loss.lost.back() < 0.05);
   CHECK(loss.by_mma < loss.lost.size());  // it is not the best of all
-  nvfp4_gemm_desc g = halves(16, 5376, 10752);  // 19.5 us; 25.8 where two CTAs were counted
+  // 19.5 us; 22.1 by wgmma, which it took where it counted two.
+  nvfp4_gemm_desc g = halves(16, 5376, 10752);
   const nvfp4::Plan plan = plan_for(g, 90);
   CHECK(plan.variant->name == std::string("sm80_bf16_64x16w4x128"));
   CHECK(plan.split == 4);
