@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which variants the library could run for a problem, what its planner says of each, and whether
+// The variants that the library could run for a problem, the planner's opinion of each, and whether
 // their D has the same bits as the planner's choice.
 #pragma once
 

@@ -17,7 +17,7 @@ int64_t scales_stride(int64_t rows, int64_t k, int32_t layout, int32_t format) {
   return (int64_t(nvfp4_scale_bytes_for(rows, k, layout, format)) + 15) / 16 * 16;
 }
 
-// What is read may lie where other such things do.
+// Inputs may share memory with each other.
 void describe_gate(const support::EpilogueFields& f, nvfp4_gemm_desc& g) {
   g.b2 = g.b, g.b2_scales = g.b_scales, g.bias2 = g.bias;
   if (f.b2_tensor_scale) g.b2_tensor_scale = static_cast<const float*>(address(15));

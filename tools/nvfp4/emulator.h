@@ -17,7 +17,7 @@ void require_emulator(const support::Driver& driver, const char* option);
 class Trace {
  public:
   Trace(const support::Driver& driver, OutputFiles& files, const std::string& path);
-  void require_events() const;  // throws std::runtime_error where there are none
+  void require_events() const;  // throws std::runtime_error if there are none
 
  private:
   std::string path_, beside_;

@@ -24,7 +24,7 @@ Bytes bytes_of(const void* first, size_t bytes) {
   return {from, from + bytes};
 }
 
-// Rows of A from `begin` on, as an operand whose 128x4 tiles begin with them.
+// An operand with the rows of A from `begin` on, whose 128x4 tiles begin with its first row.
 Operand rows_of(const Operand& a, int64_t begin, int64_t end) {
   Operand rows = a;
   rows.rows = end - begin;

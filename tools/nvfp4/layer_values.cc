@@ -98,7 +98,7 @@ void unpack_mxfp4_blocks(const std::vector<uint8_t>& blocks, MatrixBytes& out) {
   }
 }
 
-// Scales as they lie to [n, k / 16].
+// Reorders scales, as the file stores them, to [n, k / 16].
 std::vector<uint8_t> linear_scales(const Layer& layer, std::vector<uint8_t> bytes, bool tiles) {
   const int64_t n = layer.n(), k = layer.k();
   const Layout layout = layer.dialect->layout;

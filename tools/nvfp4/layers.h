@@ -12,7 +12,7 @@
 
 namespace nvfp4_tool {
 
-// Why a layer would not be loaded: the tensor, what it is, what was expected.
+// Reason why a layer would not be loaded: the tensor, what it is, and what was expected.
 struct Refusal {
   std::string tensor, what, expected;
 };

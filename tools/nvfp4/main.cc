@@ -45,7 +45,7 @@ std::vector<std::string> options_of(const CLI::App& app) {
   return names;
 }
 
-// What is wrong with the first word that is no option; "" if it is a command.
+// The error in the first word that is not an option; "" if the word is a command.
 std::string check_command(const CLI::App& app, int argc, char** argv) {
   const std::vector<std::string> names = commands_of(app);
   std::string list;

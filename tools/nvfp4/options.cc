@@ -165,7 +165,7 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
   for (CLI::Option* option : {all[all.size() - 2], all.back()}) option->needs(c);
 }
 
-// What a gated product has beside, as in a replay line.
+// The additional options of a gated product, as in a replay line.
 void add_gate(CLI::App& app, support::EpilogueFields& f, std::vector<CLI::Option*>& all) {
   CLI::Option* gated =
       app.add_flag("--gated", f.gated, "multiply by a second product, whose weights are b2");

@@ -20,7 +20,7 @@ struct TensorInfo {
   int64_t elements() const;
 };
 
-// A file that is not what its name says.
+// Thrown for a file whose content does not match its name.
 struct FormatError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -14,8 +14,8 @@ namespace {
 constexpr int kLaunches = 20;  // at least, per graph
 constexpr int64_t kMostCopies = 128;
 
-// So many copies that three times the L2 passes before one is used again, so that it is cold. Very
-// small operands would need more than kMostCopies.
+// Number of copies such that three times the L2 is read before a copy is used again, so it is cold.
+// Very small operands would need more than kMostCopies.
 int count_copies(const support::Driver& driver, const support::Shape& shape) {
   int l2 = 0;
   driver.check(driver.cuDeviceGetAttribute(&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 0),
