@@ -249,7 +249,7 @@ TEST_CASE("10.x makes tiles of linear scales in launches of their own", "[linear
             launches + "cuLaunchKernelEx\n");
 }
 
-// Weights that nobody writes are still loaded ahead where their scales are tiles already.
+// Weights that no kernel writes are still loaded ahead where their scales are tiles already.
 TEST_CASE("10.x loads no weights ahead of the kernel that makes their tiles", "[linear][pdl]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);

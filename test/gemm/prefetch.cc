@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // C on its way before the sums are there: the bytes that a launch asks for in advance are those of
-// C, but for what shares 16 bytes with something else at either end of a tile's line; and none
+// C, except for what shares 16 bytes with something else at either end of a tile's line; and none
 // where beta is 0.
 #include <algorithm>
 

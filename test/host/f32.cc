@@ -174,7 +174,7 @@ TEST_CASE("Activations of NaN, infinities, zeros and what rounds to zero") {
     const uint32_t zero = activation == NVFP4_ACTIVATION_RELU || squared ? 0 : 0x80000000;
     for (float x : {-0.0f, -200.0f, -1e30f, -infinity}) CHECK(bits(activation, x) == zero);
   }
-  // Subnormal in, subnormal out: half of it, but for ReLU.
+  // Subnormal in, subnormal out: half of it, except for ReLU.
   CHECK(bits(NVFP4_ACTIVATION_RELU, 1e-45f) == 1);
   // The square of a value is rounded once: to a subnormal one, to 0, to a tie's even neighbour.
   CHECK(bits(NVFP4_ACTIVATION_RELU_SQUARED, 0x1p-74f) == 2);

@@ -222,7 +222,7 @@ struct Function {
   uint16_t d;  // what D holds after success
   uint64_t libraries = 1;
   // Takes seconds: of its calls only the first fails, in one way, and only those that no function
-  // before makes; the call that works afterwards is a product, but for NVFP4_LONG.
+  // before makes; the call that works afterwards is a product, except for NVFP4_LONG.
   bool is_long = false;
 };
 
@@ -387,7 +387,7 @@ void read_images() {
 }
 
 // Each status at the first turn of the first function that makes the call, later another one at
-// each, but for NVFP4_LONG.
+// each, except for NVFP4_LONG.
 std::vector<int> codes_of(const Documented& row, int nth) {
   static std::set<std::string> met;
   if (everything() || (nth == 1 && met.insert(row.entry).second)) return row.codes;

@@ -109,7 +109,7 @@ void try_near_middles(uint32_t b, Count* count) {
         const float x = std::ldexp(float(a), -23);
         count->wrong += quotient_rn(x, divisor, rounded) != x / divisor;
         ++count->tried;
-        // A guess that is off by a unit: right but for 1 / (2 - 2^-23) and one other.
+        // A guess that is off by a unit: right except for 1 / (2 - 2^-23) and one other.
         for (const float guess : {float_of(bits_of(rounded) - 1), float_of(bits_of(rounded) + 1)}) {
           if (b >= (1u << 24) - 3) continue;
           count->wrong += quotient_rn(x, divisor, guess) != x / divisor;

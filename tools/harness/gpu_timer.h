@@ -34,7 +34,7 @@ class GpuTimer {
   std::vector<std::vector<double>> interleaved(const std::vector<Series>& all, int replays);
   // The same launches enqueued one by one each time.
   std::vector<double> plain(const Launch& launch, int calls, int replays);
-  // Host microseconds per launch, nobody waiting for the device.
+  // Host microseconds per launch, without waiting for the device.
   std::vector<double> host(const Launch& launch, int calls, int replays);
 
   CUstream stream() const { return stream_; }

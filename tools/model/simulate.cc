@@ -170,7 +170,7 @@ class Simulation {
     return false;
   }
 
-  // Rows beyond the matrix are filled with zeros, which nobody reads.
+  // Rows beyond the matrix are filled with zeros, which are never read.
   std::vector<Copy> copies(const Work& work, int64_t stage) const {
     const bool by_weights = k_.weights_fastest;
     // All weights for each group of token tiles, tokens fastest.

@@ -345,7 +345,7 @@ TEST_CASE("steps are judged against the kernel as it is", "[model]") {
     const double stage =
         k.weights.code_bytes + k.weights.scale_bytes + k.tokens.code_bytes + k.tokens.scale_bytes;
     CHECK(step.grids * k.stages * stage <= nvfp4::kMaxSharedBytes);
-    // A step of 64 along K reads 32 bytes of each row of the tile, whoever holds it.
+    // A step of 64 along K reads 32 bytes of each row of the tile, whichever lane holds it.
     CHECK(k.width * (k.weights.code_bytes + k.tokens.code_bytes) ==
           128.0 * double(k.tile_weights + k.tile_tokens));
     CHECK(k.units * k.width <= 148);

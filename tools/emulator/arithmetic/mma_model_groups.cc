@@ -53,7 +53,8 @@ Wide cut(const Number& x, int quantum) {
   return up < -100 ? 0 : x.units / (Wide(1) << -up);
 }
 
-// Neighbours of one block have one power but for their elements', which are at least -2 together.
+// Neighbours of one block have one power except for their elements', which are at least -2
+// together.
 Number sum(const std::vector<Product>& all, size_t first, size_t count) {
   Number s{0, all[first].power, 0};
   for (size_t i = first; i < first + count; ++i) s.power = std::min(s.power, all[i].power);

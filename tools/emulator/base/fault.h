@@ -22,7 +22,7 @@ enum class FaultKind : uint8_t {
   misaligned_address,
   illegal_instruction,  // a rule of one instruction is broken (descriptor bits, shapes, .aligned
                         // ...)
-  uninitialised,        // a value nobody wrote is read
+  uninitialised,        // a value that was never written is read
   barrier_misuse,       // mbarrier or named barrier used against its contract
   tensor_memory,        // TMEM allocation rules, leaks, unequal scale bands
   ordering,             // asynchronous work used before the required wait or fence

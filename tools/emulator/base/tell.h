@@ -18,7 +18,7 @@ void tell(const std::string& report, const Label& label = {});
 // What a kernel prints, on stdout.
 void print(const std::string& text);
 
-// Who gets the reports instead of stderr; nullptr: nobody does. For tests that expect them.
+// The function that gets the reports instead of stderr; nullptr: none. For tests that expect them.
 using Listener = void (*)(const std::string& report);
 void set_listener(Listener listener);
 void set_reader(Listener reader);  // of what kernels print; nullptr: stdout again

@@ -10,7 +10,7 @@ namespace emu {
 
 class GlobalOrder;
 
-// run_grid() with them. `order` has what the launch accessed, nullptr: nobody asks later.
+// run_grid() with them. `order` has what the launch accessed, nullptr: no check asks later.
 // `earlier`: of the grids ahead that may still run.
 Counters run_watched(Launch launch, GlobalOrder* order = nullptr,
                      const std::vector<GlobalOrder*>& earlier = {});

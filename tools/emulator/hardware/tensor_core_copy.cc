@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.cp: shared memory to tensor memory, every shape. See tensor_core.h.
 //
-// A word that nobody wrote arrives as a cell without a value, which is a fault for whoever uses it:
-// kernels known to be right copy whole scale tiles of which one 32-row group is filled.
+// A word that was never written arrives as a cell without a value, which is a fault for the
+// instruction that uses it: kernels known to be right copy whole scale tiles of which one 32-row
+// group is filled.
 #include <cstring>
 
 #include "tools/emulator/hardware/smem_descriptor.h"
@@ -70,7 +71,8 @@ void expand(const uint8_t* packed, uint8_t* bytes) {
   }
 }
 
-// A word of the result comes from 4 bytes, or from 3 of 6-bit elements, whose padding nobody reads.
+// A word of the result comes from 4 bytes, or from 3 of 6-bit elements, whose padding is never
+// read.
 Chunk read_chunk(const SharedMemory& shared, uint32_t at, CopyFormat format, const char* who) {
   const uint32_t per_word = format == CopyFormat::b6x16_p32 ? 3 : 4;
   const uint8_t* from = shared.view_any(at, 4 * per_word, who);

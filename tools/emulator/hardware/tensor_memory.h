@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tensor memory of one CTA: 128 lanes x 512 columns x 32 bits, allocated in whole columns.
 //
-// An address is lane << 16 | column. Each cell has a shadow: a cell that nobody wrote since its
+// An address is lane << 16 | column. Each cell has a shadow: a cell that was not written since its
 // column was allocated, or that tcgen05.cp filled from bytes nobody wrote, has no value. Nor has
 // one that a tcgen05.mma made of what had none, or that tcgen05.st stored no value to.
 #pragma once

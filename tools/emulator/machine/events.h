@@ -117,7 +117,7 @@ struct GroupCommitted {  // of cp.async or of bulk copies
   Work work;
   uint32_t lane;
 };
-struct GroupsAwaited {  // but for the latest `allowed`
+struct GroupsAwaited {  // except for the latest `allowed`
   Work work;
   uint32_t lane, allowed;
   bool only_reads;

@@ -129,7 +129,7 @@ bool synchronises(const Place& p) { return p.space == Space::global || p.cta; }
 
 namespace {
 
-// ptxas refuses a store to .const; nobody but this sees one through a generic or global address.
+// ptxas refuses a store to .const; only this check sees one through a generic or global address.
 void refuse_constant(const ptx::Module& module, uint64_t address, const char* who) {
   for (const uint32_t i : module.constants) {
     const ptx::Variable& v = module.variables[i];

@@ -45,7 +45,7 @@ class Bytes {
   void write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) const;
   // For what is done to a word in one step; Fault where it has no value.
   uint8_t* global(uint32_t at, uint32_t bytes, const char* who) const;
-  // Local and shared memory that nobody has written may be copied, as nvcc -G does with the padding
+  // Local and shared memory that was never written may be copied, as nvcc -G does with the padding
   // of structs and DeepGEMM with that of scales: loaded, it leaves the register without a value.
   // Storing any such register forgets the bytes, global ones too: partial tiles do, and leave them
   // alone.

@@ -78,7 +78,7 @@ struct Launch {
   bool cooperative = false;     // every CTA waits for every other, so all run at once
   uint64_t grid_workspace = 0;  // what %envreg1 and %envreg2 hold
   std::vector<GridObserver*> observers = {};
-  Findings* findings = nullptr;  // where checks report; nullptr: nobody looks later
+  Findings* findings = nullptr;  // where checks report; nullptr: no report is read later
 
   // The size of the cluster that has the block: the seed decides, as on hardware the room does.
   Dim3 cluster_of(const Dim3& block) const;
@@ -96,7 +96,7 @@ struct Counters {
 // Launch::findings has what was found either way.
 Counters run_grid(const Launch& launch);
 
-// Why a register has no value: said in the Fault of whoever needs it.
+// Why a register has no value: told in the Fault of the instruction that needs it.
 struct Reason {
   std::string text = {};
   bool from_shared = false;  // loaded from shared memory, where it may be stored again
@@ -136,7 +136,7 @@ class Warp {
   uint32_t live() const { return lanes & ~exited; }
 
   // Raw bits of a scalar operand (register, immediate, special register, symbol address). Reading a
-  // register that nobody wrote, or that a tcgen05.ld still owns, is a Fault.
+  // register that was never written, or that a tcgen05.ld still owns, is a Fault.
   // `part` 1 is the high half of a .b128 register.
   uint64_t get(const ptx::Operand& op, uint32_t lane, uint32_t part = 0) const;
   bool pred(const ptx::Operand& op, uint32_t lane) const {
@@ -352,7 +352,7 @@ class Cluster {
   ClusterBarrier barrier;  // barrier.cluster
   Moment now;
   Observers observers;
-  uint64_t progress = 0;  // counts events that may unblock somebody: whoever causes one adds 1
+  uint64_t progress = 0;  // counts events that may unblock somebody: code that causes one adds 1
   // Set while nothing else can happen: an mbarrier.try_wait that would block answers false instead
   // (PTX lets it time out), so that code which gives up after a while can do so.
   bool waits_expire = false;

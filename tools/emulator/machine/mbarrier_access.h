@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// mbarrier objects as threads use them: the only way to change one, but for asynchronous work.
+// mbarrier objects as threads use them: the only way to change one, except for asynchronous work.
 #pragma once
 
 #include "tools/emulator/machine/unit_glue.h"

@@ -140,7 +140,7 @@ void ClusterBarrier::finish_if_complete() {
   ++cluster_.progress;
 }
 
-// Nothing where nobody waits for the others.
+// Nothing where no thread waits for the others.
 std::string ClusterBarrier::describe() const {
   std::string text;
   bool anybody = false;

@@ -60,7 +60,8 @@ class Observer {
 class GridObserver {
  public:
   virtual ~GridObserver() = default;
-  // Who is to watch a cluster that begins; nullptr: nobody. Called from any of the threads.
+  // The observer that is to watch a cluster that begins; nullptr: none. Called from any of the
+  // threads.
   virtual std::shared_ptr<Observer> watch(const Cluster& cluster) = 0;
   virtual void grid_ended(const Launch&) {}  // whole, or with a fault
 };

@@ -226,7 +226,7 @@ void Scheduler::end_warp(Warp& warp) {
 }
 
 // Copies may land after the last thread's exit, as long as they fault nowhere. Bytes that were
-// announced and never came harm nobody any more.
+// announced and never came do no harm any more.
 void Scheduler::end_cluster() {
   while (!cluster_->async.empty()) complete_work(true);
   for (const auto& cta : cluster_->ctas) {

@@ -2,8 +2,8 @@
 // tcgen05.ld, st and wait. An ld or st takes effect at once or at the wait, as the run's order
 // says: a program that waits cannot tell, one that does not gets caught.
 //
-// A cell that nobody wrote gives a register no value, which is a fault only when the register is
-// used: kernels known to be right load whole tiles and drop what lies beside the result.
+// A cell that was never written gives a register no value, which is a fault only when the register
+// is used: kernels known to be right load whole tiles and drop what lies beside the result.
 #include <bit>
 
 #include "tools/emulator/hardware/tensor_access.h"

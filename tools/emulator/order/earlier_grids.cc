@@ -25,7 +25,7 @@ void EarlierGrids::grids_over() {
   parties_.learn(p, now_.active(), parties_.earlier_grids(), 1);
 }
 
-// Whoever has waited hands it on, in another cluster as well.
+// A thread that has waited hands it on, in another cluster as well.
 bool EarlierGrids::knows_grids_over(const Viewer& v) const {
   const auto in = [&](const Knowledge& k) {
     return k.seen[parties_.earlier_grids()] ||

@@ -18,7 +18,7 @@
 namespace emu {
 
 // A load by an mbarrier's copy. Inputs are loaded in large boxes and seldom written, so these are
-// kept whole, and who writes looks for them.
+// kept whole, and a write looks for them.
 struct BulkRead {
   Rows rows;
   Access by;  // its agent is known once it is complete
@@ -87,7 +87,7 @@ class GlobalOrder {
 
   std::string kernel;  // of the launch
   std::atomic<bool> dependents_launched = false;
-  // In some CTA nobody launched dependents without knowing the grids ahead to be over.
+  // In some CTA no thread launched dependents without knowing the grids ahead to be over.
   std::atomic<bool> waited_first = false;
 
  private:

@@ -126,7 +126,8 @@ void Meetings::observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lane
   parties_.acquire(p, lanes, parties_.of_tensor(handed));
 }
 
-// Whoever waits for the bytes also learns what the issuer had learnt before it issued the copy.
+// A thread that waits for the bytes also learns what the issuer had learnt before it issued the
+// copy.
 void Meetings::complete_tx(Operation op, Cta& cta, uint32_t barrier, uint64_t phase) {
   Barrier* b = find(cta, barrier);
   if (!b) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Asynchronous work of one cluster: the async proxy's, bulk groups, pipes of the tensor core. An
-// operation happened before whoever knows its completion, which travels with the mbarrier, group or
-// commit that announces it.
+// operation happened before the thread that knows its completion, which travels with the mbarrier,
+// group or commit that announces it.
 #pragma once
 
 #include <map>

@@ -35,7 +35,8 @@ struct Access {
   Scope scope = Scope::gpu;  // of a strong access
 };
 
-// A strong access that holds all threads of the GPU never meets another of its kind, whoever's.
+// A strong access that holds all threads of the GPU never meets another of its kind, of whatever
+// thread.
 constexpr bool meets_no_kin(const Access& a) {
   return is_strong(a.use) && a.scope == Scope::gpu && !a.async;
 }
@@ -117,12 +118,12 @@ class Chunk {
 // shared the line out among them: a store, and loads after it. What a chunk would remember follows
 // from it.
 struct LineAccess {
-  Access of;         // but for lane, lanes and mask
+  Access of;         // except for lane, lanes and mask
   uint8_t lane[32];  // of each word
 };
 // Accesses by one piece of asynchronous work to whole chunks of a line.
 struct WorkAccess {
-  uint32_t record;  // number of the access in the Shadow, but for its mask
+  uint32_t record;  // number of the access in the Shadow, except for its mask
   uint8_t chunks;   // a bit each
 };
 struct Line {

@@ -13,7 +13,7 @@ struct Issued {  // an operation
   uint16_t warp;
   uint32_t pc;
   Clock before = {}, before_strict = {}, before_fresh = {};  // copies: what its issuer had seen
-  uint32_t agent = nobody, done = 0;                         // complete for whoever knows this
+  uint32_t agent = nobody, done = 0;                         // complete for threads that know this
   uint32_t read_agent = nobody, read_done = 0;  // its reads are: bulk groups with .read
   uint32_t pipe = nobody;                       // the thread's tcgen05 pipe, in order
   std::vector<size_t> bulk_reads = {};          // its GlobalOrder::BulkRead

@@ -33,7 +33,7 @@ class BodyParser {
   void parse();
   // The body of a function that is called.
   void parse_callee();
-  // The results and parameters of a function that nobody calls here.
+  // The results and parameters of a function that is never called here.
   void declare_head(const FunctionHead& head);
 
  private:

@@ -36,7 +36,7 @@ bool same(const std::vector<VariableDeclaration>& a, const std::vector<VariableD
   return true;
 }
 
-// A register, a constant or, for a result that nobody wants, `_` where the parameter is no array.
+// A register, a constant or, for a result that is not needed, `_` where the parameter is no array.
 bool fits_scalar(const ParsedOperand& p, Type formal, bool is_result) {
   if (p.sink()) return is_result;
   if (p.negated || p.offset || !p.field.empty()) return false;

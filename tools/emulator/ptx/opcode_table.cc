@@ -12,7 +12,7 @@ namespace {
 
 std::string quoted(std::string_view text) { return "'" + std::string(text.substr(0, 200)) + "'"; }
 
-// What there is no row for: the sentence of absent.def, or that nobody knows it.
+// What there is no row for: the sentence of absent.def, or that it is unknown.
 void require_known(const ParsedInstr& in) {
   constexpr std::pair<std::string_view, const char*> rows[] = {
 #define ABSENT(words, meaning) {words, meaning},

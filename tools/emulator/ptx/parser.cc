@@ -77,7 +77,7 @@ ModuleParser::Linkage ModuleParser::linkage() {
   return l;
 }
 
-// .file 1 "gemm.cu", and a date and a size that nobody needs.
+// .file 1 "gemm.cu", and a date and a size that are not needed.
 bool ModuleParser::file() {
   if (!in_.peek().dot("file") || in_.peek(1).kind != Token::Kind::integer ||
       in_.peek(2).kind != Token::Kind::string)

@@ -9,7 +9,7 @@ using driver_test::Session;
 
 namespace {
 
-// add: *p += 1. twice: *p *= 2. hasty: *p = *p, waits for nobody and lets dependents start.
+// add: *p += 1. twice: *p *= 2. hasty: *p = *p, waits for no thread and lets dependents start.
 const char* const kernels = R"(.version 8.0
 .target sm_90
 .address_size 64
@@ -246,7 +246,7 @@ TEST_CASE("Events fork a capture into a second stream and join it again") {
   });
 }
 
-// Two branches without an edge: only an order that nobody promised gives 2 and not 1.
+// Two branches without an edge: only an order that is not promised gives 2 and not 1.
 TEST_CASE("A graph's independent branches run in an order that the seed chooses") {
   for (const char* order : {"soonest", "latest"}) {
     in_child({{"EMU_ORDER", order}}, [&](Session& s) {

@@ -121,7 +121,7 @@ TEST_CASE("A context takes its memory with it") {
 
 namespace {
 
-// Its thread stores a register that nobody wrote.
+// Its thread stores a register that was never written.
 const char* const blank_store =
     ".version 9.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p) {\n"
     ".reg .b64 %a; .reg .b32 %r;\nld.param.u64 %a, [p];\nst.global.u32 [%a+8], %r;\nret; }\n";

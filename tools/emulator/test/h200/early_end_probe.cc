@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Does an SM keep the shared memory of a CTA that has ended until its bulk stores have read it?
 // Thousands of CTAs, several to an SM, write their number into 16 KiB, hand them to a bulk store
-// and end without a wait; whoever comes next overwrites the same bytes at once. If the SM does not
+// and end without a wait; the next CTA overwrites the same bytes at once. If the SM does not
 // keep them, a later number shows up in an earlier CTA's bytes.
 #include "tools/emulator/test/h200/device.h"
 

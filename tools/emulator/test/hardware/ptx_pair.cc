@@ -254,7 +254,7 @@ TEST_CASE("an instruction of a pair needs the CTA whose rank differs in the last
 }
 
 TEST_CASE("the pair's barriers, bytes and masks have to fit together") {
-  // The odd CTA's bytes and arrival go to its own barrier, where nobody waits.
+  // The odd CTA's bytes and arrival go to its own barrier, where no thread waits.
   CHECK_RUN_FAULT(deadlock, "mbarrier.try_wait",
                   replaced(gemm(), "and.b32 %leader, %full, 0xFEFFFFFF", "mov.b32 %leader, %full"));
   CHECK_RUN_FAULT(deadlock, "tx 32 bytes", replaced(gemm(), "22528", "22544"));

@@ -31,7 +31,8 @@ const std::string commit_group = "cp.async.bulk.commit_group;";
 
 }  // namespace
 
-// What epilogues end with: the last stores are committed, and nobody waits until they have read.
+// What epilogues end with: the last stores are committed, and no thread waits until they have been
+// read.
 TEST_CASE("a committed bulk store that may still read when its CTA ends is formal, and happens") {
   const exec_test::SettingsGuard guard;
   emu::settings().order = GENERATE(emu::Order::soonest, emu::Order::latest, emu::Order::random);

@@ -173,5 +173,5 @@ TEST_CASE("a deadlock is the graph of who waits for whom, and nothing else") {
                  "barrier 1 (whole CTA): warp 1 lanes 0xffffffff arrived; "
                  "warp 0 lanes 0xffffffff have not"));
   CHECK(!contains(report, "barrier.cluster"));
-  CHECK(!contains(report, "0x408"));  // nobody waits for the other mbarrier
+  CHECK(!contains(report, "0x408"));  // no thread waits for the other mbarrier
 }

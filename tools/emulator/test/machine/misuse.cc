@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a GPU answers with a hang, or with luck: a count that ended warps cannot bring, part of a
-// warp where all of it is meant, registers that nobody gives back, a wait whose time is up.
+// warp where all of it is meant, registers that are never given back, a wait whose time is up.
 #include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/exec_support.h"

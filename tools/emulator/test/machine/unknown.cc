@@ -16,7 +16,8 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(text.find(from), from.size(), to);
 }
 
-// Lanes 0 to 15 have loaded 0x3c003c00, the others what nobody wrote; %p0 is set in the first half.
+// Lanes 0 to 15 have loaded 0x3c003c00, the others values that were never written; %p0 is set in
+// the first half.
 const std::string head =
     ".shared .align 4 .b32 at; mov.u32 %r0, %laneid; setp.lt.u32 %p0, %r0, 16;"
     "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], 32; bar.warp.sync -1;"
@@ -285,8 +286,8 @@ TEST_CASE("a register without a value may be stored to global memory, and be lef
 
 namespace {
 
-// D of an mma.sync in %r8 to %r11, from ones but for what `missing` leaves out of %r0 to %r7 (A, B)
-// and %r12 to %r15 (C), under %p0; register `d` goes to the host.
+// D of an mma.sync in %r8 to %r11, from ones except for what `missing` leaves out of %r0 to %r7 (A,
+// B) and %r12 to %r15 (C), under %p0; register `d` goes to the host.
 std::string product(const std::string& missing, uint32_t d, bool packed = false) {
   const std::string number = std::to_string(d);
   std::string ones = "mov.u32 %r6, %laneid; mul.wide.u32 %rd1, %r6, 4; add.u64 %rd1, %rd1, %out;";

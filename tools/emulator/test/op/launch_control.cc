@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// clusterlaunchcontrol: every tile is done once, whoever does it.
+// clusterlaunchcontrol: every tile is done once, by any CTA.
 #include "tools/emulator/test/support/exec_support.h"
 
 using exec_test::contains;

@@ -48,7 +48,7 @@ std::string access(std::mt19937& random) {
   return text + ";\n";
 }
 
-// A third of them are ordered, but for what lanes of one instruction do to each other.
+// A third of them are ordered, except for what lanes of one instruction do to each other.
 std::string program(uint32_t seed) {
   std::mt19937 random(seed);
   std::string text = head;

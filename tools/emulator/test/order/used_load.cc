@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A tcgen05.ld without its wait: hardware waits for the registers, so whoever has used all of them
-// knows the load to be over. The manual knows of tcgen05.wait::ld alone.
+// A tcgen05.ld without its wait: hardware waits for the registers, so code that has used all of
+// them knows the load to be over. The manual knows of tcgen05.wait::ld alone.
 #include "tools/emulator/test/support/exec_support.h"
 
 using exec_test::contains;

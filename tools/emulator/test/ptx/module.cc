@@ -237,7 +237,7 @@ TEST_CASE("module variables keep their initial values, shorter than the variable
         std::string::npos);
 }
 
-// As ptxas 13.0 has it, which "ignores the qualifier" of a variable that nobody defines.
+// As ptxas 13.0 has it, which "ignores the qualifier" of a variable that has no definition.
 TEST_CASE("an .extern variable is the module's own, with the values of its definition") {
   const std::string use = ".entry k() { .reg .b64 d; mov.u64 d, x; ret; }\n";
   const std::string declared = ".extern .global .align 4 .u32 x;\n";

@@ -256,7 +256,7 @@ TEST_CASE("some constants are not cut to the width of their type") {
   CHECK(on_90a("wgmma.wait_group.sync.aligned -1;").find("not negative") != std::string::npos);
 }
 
-// ptxas 13.0 takes a constant there but for bf16.
+// ptxas 13.0 takes a constant there except for bf16.
 TEST_CASE("the predicate that set of bf16 combines with is a register") {
   CHECK(body_verdict("set.eq.and.s32.bf16x2 r1, r2, r3, 1;") != "accepted");
   CHECK(body_verdict("set.eq.and.u16.bf16 h1, h2, h3, -1;") != "accepted");

@@ -38,7 +38,7 @@ TEST_CASE("the wait loop of inline assembly meets at its DONE label") {
       "{ W: mbarrier.try_wait.parity.shared.b64 p1, [r1], r2; @p1 bra.uni DONE; "
       "bra.uni W; DONE: } mov.b32 r3, 3; ret;";
   CHECK(meeting(body, 1) == 3);
-  CHECK(meeting(body, 2) == 0);  // nobody else comes from there
+  CHECK(meeting(body, 2) == 0);  // no other lane comes from there
 }
 
 TEST_CASE("a break out of two loops meets after the outer one") {

@@ -15,7 +15,7 @@ using namespace ptx_test;
 using emu::ptx::dotted;
 using emu::ptx::Target;
 
-// What the ptxas on PATH says of a version that nobody has: "current version is '9.0'".
+// What the ptxas on PATH says of a version that does not exist: "current version is '9.0'".
 int newest_of_ptxas() {
   const std::string said = ptxas_verdict(module_head("sm_90", 99) + ".entry k() { ret; }\n");
   const char* const words = "current version is '";

@@ -22,7 +22,7 @@ struct OrderGuard {
   ~OrderGuard() { emu::settings() = saved; }
 };
 
-// Whoever changes the text asks for something that is there.
+// A test that changes the text asks for something that is there.
 inline std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   INFO(from);
