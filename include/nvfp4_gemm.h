@@ -505,7 +505,7 @@ NVFP4_API nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc *desc, nvfp4
  * overlap and workspace hold; workspace_bytes goes with workspace. Runs that may overlap in time
  * need a workspace each, where the problem needs one. struct_size is sizeof(nvfp4_gemm_addresses),
  * larger ones and smaller ones, down to where d_amax begins, as in nvfp4_gemm_desc. From rows on
- * the fields are of plans of grouped products alone; rows, scale_rows and group_alpha are there. */
+ * the fields are of plans of grouped products alone; group_d_tensor_scale is (**). */
 typedef struct nvfp4_gemm_addresses {
   uint64_t struct_size;
   const void *a, *a_scales;
@@ -645,29 +645,29 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
 /* One launch for several groups, such as the experts of a layer. Group g has its own rows of A and
  * D and its own B. Device memory says which rows belong to a group, and no function reads it on the
  * host. Grouped products exist on compute capability 9.0, 10.0 and 10.3, with K > 0, D in 16 or 32
- * bits and a_tensor_scale_rows 0. group_alpha2 and group_d_tensor_scale are (**). A workspace is
- * needed where nvfp4_grouped_workspace_bytes says so: on 10.x for LINEAR scales of A, on 9.0 for
- * NVFP4 tokens, which are decoded first. A row has the bits of the product of its group's rows
- * alone: on 10.x with batch_invariant = 1; on 9.0 with the variant that nvfp4_grouped_describe
- * names and K in one part ("/1"), a variant that does not depend on rows_hint if batch_invariant =
- * 1.
+ * bits and a_tensor_scale_rows 0. They may be gated, with a b2 for each group, except on 9.0 with
+ * a_type F16 or with batch_invariant = 1. group_d_tensor_scale is (**). A workspace is needed where
+ * nvfp4_grouped_workspace_bytes says so: on 10.x for LINEAR scales of A, on 9.0 for NVFP4 tokens,
+ * which are decoded first. A row has the bits of the product of its group's rows alone: on 10.x
+ * with batch_invariant = 1; on 9.0 with the variant that nvfp4_grouped_describe names and K in one
+ * part ("/1"), a variant that does not depend on rows_hint if batch_invariant = 1.
  * ENDS    group g has rows rows[g-1] to rows[g] of A, the first one from 0 on.
  * COUNTS  group g has rows[g] rows, from row g * capacity on. */
 enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
 
 /* struct_size is sizeof(nvfp4_grouped_desc), larger ones as in nvfp4_gemm_desc.
- *   gemm         rules as for one product, with m the rows that exist, l the groups, b [l][n][k]
- *                and a, d [m]; batch strides of a, c, d are not looked at. Read during the call
+ *   gemm         rules as for one product, with m the rows that exist, l the groups, b and b2
+ *                [l][n][k] and a, d [m]; batch strides of a, c, d are not looked at. Read during the call
  *                only.
  *   rows         yours to see to: ENDS never fall and the last is at most m; COUNTS are 0 to
  *                capacity. The kernel cuts what is not: nothing outside D is written. Rows of no
  *                group keep their bytes. With COUNTS capacity is at least 1 and capacity * l
  *                at most m.
- *   group_alpha  in place of alpha; scalar_mode is HOST.
+ *   group_alpha  in place of alpha, and group_alpha2 of alpha2; scalar_mode is HOST.
  *   empty        l, m or n = 0: success, nothing is enqueued.
  *   tiles        with e the lesser of l and m, and a tile of t tokens and w weights,
  *                (e + (m-e)/t) * ceil(n/w), times the parts of K at most 2^31-1. With COUNTS the
- *                first factor is l * ceil(capacity/t).
+ *                first factor is l * ceil(capacity/t). A gated tile of 9.0 has w/2 columns of D.
  *   scales       128X4: each group begins a new tile of 128 rows; LINEAR: as without groups. On 9.0
  *                those of A are LINEAR. scale_rows are yours to see to as well: the kernel reads
  *                scales where they say. */

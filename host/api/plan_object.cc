@@ -92,6 +92,7 @@ void replace_groups(const nvfp4_gemm_addresses& x, GroupParams* groups) {
   if (x.rows != nullptr) groups->rows = x.rows;
   if (x.scale_rows != nullptr) groups->scale_rows = x.scale_rows;
   if (x.group_alpha != nullptr) groups->alpha = x.group_alpha;
+  if (x.group_alpha2 != nullptr) groups->alpha2 = x.group_alpha2;
 }
 
 nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresses* addresses,
@@ -110,7 +111,7 @@ nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresse
   KernelParams params = prepared.params;
   if (desc.k > 0) NVFP4_TRY(replace_addresses(*site.driver, prepared, desc, &params));
   if (prepared.plan.grouped) {
-    replace_groups(*addresses, params.groups(prepared.plan.variant->family->groups_at));
+    replace_groups(*addresses, params.groups(prepared.plan));
   }
   return enqueue_gemm(site, prepared, desc, params, stream);
 }
@@ -146,6 +147,7 @@ nvfp4_status nvfp4_grouped_plan_create(const nvfp4_grouped_desc* desc, nvfp4_gem
   }));
   keep_outputs(checked.gemm.known, &(*plan)->prepared);
   (*plan)->prepared.plan.grouped = true;  // an empty plan may be run with other row ends
+  (*plan)->prepared.plan.gated = is_gated(checked.gemm.known);
   return NVFP4_SUCCESS;
 }
 
@@ -164,8 +166,8 @@ nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_a
   if (addresses != nullptr) {
     const nvfp4_gemm_desc desc = with_addresses(prepared.desc, *addresses);
     NVFP4_TRY(check_new_addresses(desc));
-    NVFP4_TRY(
-        check_group_arrays(desc, addresses->rows, addresses->scale_rows, addresses->group_alpha));
+    NVFP4_TRY(check_group_arrays(desc, addresses->rows, addresses->scale_rows,
+                                 addresses->group_alpha, addresses->group_alpha2));
   }
   return run_on_site(prepared, addresses, stream);
 }

@@ -260,12 +260,12 @@ nvfp4_status set_b2(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& 
   return encode_weights2(driver, g, plan, &p->weights2);
 }
 
-// The largest of the three.
-static_assert(sizeof(Sm100GatedParams) >= sizeof(Sm100GroupedParams));
+// The largest of all.
+static_assert(sizeof(Sm100GroupedGatedParams) >= sizeof(Sm100GroupedParams));
 
 nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                          KernelParams* params) {
-  Sm100Params* const p = &params->make<Sm100GatedParams>()->gemm;
+  Sm100Params* const p = &params->make<Sm100GroupedGatedParams>()->gated.gemm;
   set_gemm(g, plan, p);
   p->tiles = plan.grid / plan.cluster;
   p->token_policy = token_policy(g.m, g.k, plan.grouped ? 1 : g.l);
@@ -299,8 +299,8 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
 Entry entry(const Plan& plan, uint32_t, const KernelParams& params) {
   const EpilogueParams& e = params.get<Sm100Params>()->epilogue;
   const bool general = e.kind == kEpilogueGeneral;
+  if (plan.gated) return plan.grouped ? kEntryGroupedGated : kEntryGated;
   if (plan.grouped) return general ? kEntryGrouped : kEntryGroupedPlain;
-  if (plan.gated) return kEntryGated;
   if (e.d_scales_per_row != 0) return kEntryScaled;
   return general ? kEntryAny : kEntryPlain;
 }
@@ -324,6 +324,7 @@ const Family kFamily_sm100{choose_split,
                            kEpilogueF32,
                            has_fast_scales,
                            offsetof(Sm100GroupedParams, groups),
+                           offsetof(Sm100GroupedGatedParams, groups),
                            false,
                            false,
                            nullptr,

@@ -267,9 +267,10 @@ const Family kFamily_sm80{choose_split,
                           kEpilogueBf16,
                           nullptr,
                           0,
-                          false,
-                          false,
-                          takes_ue8m0,
+                           0,
+                           false,
+                           false,
+                           takes_ue8m0,
                           false};
 
 }  // namespace nvfp4

@@ -269,12 +269,12 @@ nvfp4_status set_b2(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& 
   return encode_weights2(driver, g, plan, &p->weights2);
 }
 
-// The largest of the three.
-static_assert(sizeof(Sm90GatedParams) >= sizeof(Sm90GroupedParams));
+// The largest of all.
+static_assert(sizeof(Sm90GroupedGatedParams) >= sizeof(Sm90GroupedParams));
 
 nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                          KernelParams* params) {
-  Sm90Params* const p = &params->make<Sm90GatedParams>()->gemm;
+  Sm90Params* const p = &params->make<Sm90GroupedGatedParams>()->gated.gemm;
   set_gemm(g, plan, p);
   set_token_addresses(g, p);
   p->token_row_bytes = g.a_ld / 2;
@@ -309,7 +309,7 @@ bool has_plain_operands(const Sm90Params& p) {
 }
 
 Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
-  if (plan.grouped) return kEntryGrouped;
+  if (plan.grouped) return plan.gated ? kEntryGroupedGated : kEntryGrouped;
   const Sm90Params& p = *params.get<Sm90Params>();
   if (plan.gated) {
     const uint32_t kind = p.epilogue.kind;
@@ -351,6 +351,7 @@ const Family kFamily_sm90{choose_split,
                           kEpilogueColumns,
                           has_fast_scales,
                           offsetof(Sm90GroupedParams, groups),
+                          offsetof(Sm90GroupedGatedParams, groups),
                           true,
                           true,
                           nullptr,

@@ -33,7 +33,7 @@ struct Clocks {
 };
 
 // The kernel's only argument. Only its family knows the type.
-constexpr size_t kMostParamBytes = 1280;
+constexpr size_t kMostParamBytes = 1408;
 class alignas(128) KernelParams {
  public:
   template <typename Params>
@@ -50,12 +50,16 @@ class alignas(128) KernelParams {
   const Params* get() const {
     return reinterpret_cast<const Params*>(bytes_);
   }
-  GroupParams* groups(size_t at) { return reinterpret_cast<GroupParams*>(bytes_ + at); }
-  const GroupParams* groups(size_t at) const {
-    return reinterpret_cast<const GroupParams*>(bytes_ + at);
+  GroupParams* groups(const Plan& plan) {
+    return reinterpret_cast<GroupParams*>(bytes_ + groups_at(plan));
+  }
+  const GroupParams* groups(const Plan& plan) const {
+    return reinterpret_cast<const GroupParams*>(bytes_ + groups_at(plan));
   }
 
  private:
+  static size_t groups_at(const Plan& plan);
+
   unsigned char bytes_[kMostParamBytes];
 };
 
@@ -102,8 +106,9 @@ struct Family {
   bool (*has_fast_scales)(const nvfp4_gemm_desc& desc, const Plan& plan);
 
   // ---- grouped products ----
-  // Offset of GroupParams in the parameters. 0: no variant takes groups.
-  size_t groups_at;
+  // Offset of GroupParams in the parameters of grouped products, and of those that are gated, too.
+  // 0: no variant takes groups.
+  size_t groups_at, gated_groups_at;
   // Whether a CTA computes several tiles of groups, one after the other, each over all of K.
   bool groups_take_turns;
 
@@ -118,6 +123,11 @@ struct Family {
   // Tokens with such scales are decoded to bf16 first.
   bool decodes_tokens;
 };
+
+inline size_t KernelParams::groups_at(const Plan& plan) {
+  const Family& family = *plan.variant->family;
+  return plan.gated ? family.gated_groups_at : family.groups_at;
+}
 
 // The cheapest choice among the variants that serve the architecture. Its variant is NULL if the
 // problem has too many tiles of every variant. The variants of each token type are sorted from

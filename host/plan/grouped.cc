@@ -8,6 +8,7 @@
 #include "host/plan/family.h"
 #include "host/plan/proof.h"
 #include "host/problem/enumeration.h"
+#include "host/problem/fields.h"
 
 namespace nvfp4 {
 
@@ -29,8 +30,9 @@ bool takes_token_scales(const nvfp4_gemm_desc& g, const Variant& v) {
 }
 
 bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
-  return serves(v, arch) && v.takes_groups() && takes_operands(v, arch, g) &&
-         takes_token_scales(g, v) && (g.batch_invariant == 0 || v.batch_invariant);
+  const bool has_entry = is_gated(g) ? v.takes_gated_groups() : v.takes_groups();
+  return serves(v, arch) && has_entry && takes_operands(v, arch, g) && takes_token_scales(g, v) &&
+         (g.batch_invariant == 0 || v.batch_invariant);
 }
 
 // The narrowest tile that holds the rows of a usual group, otherwise the widest. Variants are
@@ -57,14 +59,14 @@ nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, con
   const Variant* const forced = checked.gemm.forced;
   *v = usual_variant(checked.known, g, arch);
   if (*v == nullptr) {
-    return fail(
-        NVFP4_STATUS_NOT_SUPPORTED,
-        "grouped products with a_type = %s, a_scale_layout = %s and operand_format = %s have "
-        "no kernel for compute capability %s",
-        enumerator_name(Enumeration::type, g.a_type),
-        enumerator_name(Enumeration::scale_layout, g.a_scale_layout),
-        enumerator_name(Enumeration::operand_format, g.operand_format),
-        capability_text(arch.capability).text);
+    return fail(NVFP4_STATUS_NOT_SUPPORTED,
+                "grouped products%s with a_type = %s, a_scale_layout = %s, operand_format = %s and "
+                "batch_invariant = %" PRId32 " have no kernel for compute capability %s",
+                is_gated(g) ? " that are gated (b2)" : "",
+                enumerator_name(Enumeration::type, g.a_type),
+                enumerator_name(Enumeration::scale_layout, g.a_scale_layout),
+                enumerator_name(Enumeration::operand_format, g.operand_format), g.batch_invariant,
+                capability_text(arch.capability).text);
   }
   if (forced == nullptr) {
     return is_assembled(arch, (*v)->family) ? refuse_assembled(arch, **v) : NVFP4_SUCCESS;
@@ -72,9 +74,10 @@ nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, con
   *v = forced;
   if (is_grouped_candidate(g, arch, *forced)) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE,
-              "variant = \"%s\" has no kernel for grouped products with a_type = %s, "
+              "variant = \"%s\" has no kernel for grouped products%s with a_type = %s, "
               "operand_format = %s and compute capability %s",
-              forced->name, enumerator_name(Enumeration::type, g.a_type),
+              forced->name, is_gated(g) ? " that are gated (b2)" : "",
+              enumerator_name(Enumeration::type, g.a_type),
               enumerator_name(Enumeration::operand_format, g.operand_format),
               capability_text(arch.capability).text);
 }
@@ -108,7 +111,7 @@ nvfp4_status check_grouped(const nvfp4_grouped_desc* desc, Caller caller, Checke
   NVFP4_TRY(find_variant(g.variant, &gemm.forced, &gemm.forced_split));
   const nvfp4_grouped_desc& x = checked->known;
   gemm.sizes_alone = asks_about_sizes(g, caller) && x.rows == nullptr && x.scale_rows == nullptr &&
-                     x.group_alpha == nullptr;
+                     x.group_alpha == nullptr && x.group_alpha2 == nullptr;
   gemm.empty = g.m == 0 || g.n == 0 || g.l == 0;
   if (gemm.empty) return NVFP4_SUCCESS;
   return check_grouped_operands(checked->known, g, caller, gemm.sizes_alone);
@@ -123,7 +126,8 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   Choice choice{};
   NVFP4_TRY(decide_split(checked, plan->arch(), *plan->variant, &choice));
   const int64_t tiles_m = most_token_tiles(g, checked.known.capacity, *plan->variant);
-  const int64_t tiles_n = ceil_div(g.n, plan->variant->tile_weights);
+  const int64_t n = planned_product(g, plan->arch()).n;
+  const int64_t tiles_n = ceil_div(n, plan->variant->tile_weights);
   int64_t ctas;
   if (!multiply(tiles_m, tiles_n * choice.split, &ctas) || ctas > kMaxTiles) {
     return fail(NVFP4_STATUS_LIMIT,
@@ -137,7 +141,9 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   plan->tiles_n = static_cast<uint32_t>(tiles_n);
   plan->grid = static_cast<uint32_t>(ctas);
   plan->several = plan->variant->family->groups_take_turns;
-  plan->shared_bytes = plan->variant->grouped_shared_bytes;
+  plan->gated = is_gated(g);
+  plan->shared_bytes =
+      plan->gated ? plan->variant->grouped_gated_shared_bytes : plan->variant->grouped_shared_bytes;
   plan->waits = true;
   plan->grouped = true;
   return plan->variant->family->complete(g, plan);

@@ -40,6 +40,10 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
   for (uint32_t i = kEntryGated; i < kEntryGated + v.gated.entries; ++i) {
     v.entries[i] = names.entries[i];
   }
+  v.grouped_gated_shared_bytes = kGroupedGatedSharedBytes<Tile>;
+  if (v.grouped_gated_shared_bytes > 0) {
+    v.entries[kEntryGroupedGated] = names.entries[kEntryGroupedGated];
+  }
   if (Tile::kHasScaledEntry) v.entries[kEntryScaled] = names.entries[kEntryScaled];
   v.family = family;
   v.tile_weights = Tile::kWeights;
@@ -87,6 +91,7 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
           "nvfp4_gemm_" #family "_" #label "_mxfp4_once",                                        \
           "nvfp4_gemm_" #family "_" #label "_gated",                                             \
           "nvfp4_gemm_" #family "_" #label "_gated_plain",                                       \
+          "nvfp4_gemm_" #family "_" #label "_grouped_gated",                                     \
           "nvfp4_gemm_" #family "_" #label "_scaled"                                             \
     }                                                                                            \
   }

@@ -17,7 +17,7 @@ namespace nvfp4 {
 //   Once     plain products if a CTA computes a single tile (kernel/sm90/tile.h)
 //   Grouped  grouped products; GroupedPlain is for plain ones
 //   Mxfp4    plain products with MXFP4 weights
-//   Gated    gated products; GatedPlain is for plain ones
+//   Gated    gated products; GatedPlain is for plain ones, GroupedGated for gated ones of groups
 //   Scaled   D with scales: on 9.0 for otherwise plain products, on 10.x for all
 enum Entry : uint32_t {
   kEntryAny,
@@ -29,6 +29,7 @@ enum Entry : uint32_t {
   kEntryMxfp4Once,
   kEntryGated,
   kEntryGatedPlain,
+  kEntryGroupedGated,
   kEntryScaled,
   kEntryCount
 };
@@ -62,11 +63,13 @@ struct Variant {
   int32_t a_type;  // type of its tokens: NVFP4_TYPE_NONE, _F16 or _BF16
   bool ue8m0;      // takes every operand format if its family does; otherwise only NVFP4
   uint32_t stage_clocks;
-  uint32_t grouped_shared_bytes;  // shared memory of the entry for grouped products
+  uint32_t grouped_shared_bytes;        // shared memory of the entry for grouped products
+  uint32_t grouped_gated_shared_bytes;  // that of the entry for gated products of groups
   GatedNumbers gated;  // those of the entry for gated products, whose stages hold two matrices
 
   bool takes_gate() const { return entries[kEntryGated] != nullptr; }
   bool takes_groups() const { return entries[kEntryGrouped] != nullptr; }
+  bool takes_gated_groups() const { return entries[kEntryGroupedGated] != nullptr; }
 };
 
 enum VariantIndex : uint32_t {

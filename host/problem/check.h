@@ -50,7 +50,8 @@ nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_
                                     Caller caller, bool sizes_alone);
 // Rules for arrays of the groups that a plan runs with; NULL keeps the plan's own.
 nvfp4_status check_group_arrays(const nvfp4_gemm_desc& gemm, const int32_t* rows,
-                                const int32_t* scale_rows, const float* group_alpha);
+                                const int32_t* scale_rows, const float* group_alpha,
+                                const float* group_alpha2);
 nvfp4_status check_scale_convert(const void* src, int32_t src_layout, const void* dst,
                                  int32_t dst_layout, int64_t rows, int64_t k, bool* empty);
 

@@ -45,13 +45,19 @@ nvfp4_gemm_desc product_of(const nvfp4_grouped_desc& grouped, const nvfp4_gemm_d
   g.a_scales = forward(all.a_scales, scales);
   g.b = forward(all.b, all.l > 1 ? group * all.b_batch_stride / 2 : 0);
   g.b_scales = forward(all.b_scales, all.l > 1 ? group * all.b_scales_batch_stride_bytes : 0);
+  if (all.b2 != nullptr) {
+    g.b2 = forward(all.b2, all.l > 1 ? group * all.b_batch_stride / 2 : 0);
+    g.b2_scales = forward(all.b2_scales, all.l > 1 ? group * all.b_scales_batch_stride_bytes : 0);
+  }
   g.c = forward(all.c, bytes_of_rows(all, begin, all.c_ld, all.c_type));
   g.d = static_cast<uint8_t*>(all.d) + bytes_of_rows(all, begin, all.d_ld, all.d_type);
   if (all.d_row_amax != nullptr) g.d_row_amax = all.d_row_amax + begin;
   if (all.bias_axis == NVFP4_BIAS_AXIS_ROW) {
     g.bias = forward(all.bias, begin * bytes_of(all.bias_type));
+    g.bias2 = forward(all.bias2, begin * bytes_of(all.bias_type));
   }
   if (grouped.group_alpha != nullptr) g.alpha = grouped.group_alpha[group];
+  if (grouped.group_alpha2 != nullptr) g.alpha2 = grouped.group_alpha2[group];
   return g;
 }
 

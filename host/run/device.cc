@@ -105,9 +105,10 @@ nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKern
     if (loaded.kernels[i] == nullptr) continue;
     const bool gated = i == kEntryGated || i == kEntryGatedPlain;
     const bool grouped = i == kEntryGrouped || i == kEntryGroupedPlain;
-    const uint32_t own = gated     ? variant.gated.shared_bytes
-                         : grouped ? variant.grouped_shared_bytes
-                                   : bytes;
+    const uint32_t own = gated                     ? variant.gated.shared_bytes
+                         : grouped                 ? variant.grouped_shared_bytes
+                         : i == kEntryGroupedGated ? variant.grouped_gated_shared_bytes
+                                                   : bytes;
     NVFP4_TRY(set_attribute(site, loaded.kernels[i],
                             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                             static_cast<int>(own)));

@@ -40,8 +40,7 @@ nvfp4_status enqueue_token_tiling(const Site& site, const Plan& plan, const nvfp
                                   const KernelParams& params, CUstream stream) {
   const ScaleTiling tiling = tiling_of(g, operand_a(g), token_scales(g, plan));
   if (!plan.grouped) return enqueue_scale_tiling(site, tiling, false, stream);
-  return enqueue_group_tiling(site, tiling, *params.groups(plan.variant->family->groups_at),
-                              stream);
+  return enqueue_group_tiling(site, tiling, *params.groups(plan), stream);
 }
 
 // Enqueues the kernels that fill the workspace. The first of them starts when all earlier work is
@@ -139,12 +138,13 @@ nvfp4_status prepare_grouped(const Site& site, const CheckedGrouped& checked,
   NVFP4_TRY(make_grouped_plan(checked, site.capability, &prepared->plan));
   keep_desc(site, checked.gemm, prepared);
   NVFP4_TRY(prepare_launch(site, prepared));
-  GroupParams* const groups = prepared->params.groups(prepared->plan.variant->family->groups_at);
+  GroupParams* const groups = prepared->params.groups(prepared->plan);
   groups->count = static_cast<uint32_t>(prepared->desc.l);
   groups->m = static_cast<uint32_t>(prepared->desc.m);
   groups->rows = checked.known.rows;
   groups->scale_rows = checked.known.scale_rows;
   groups->alpha = checked.known.group_alpha;
+  groups->alpha2 = checked.known.group_alpha2;
   groups->capacity = static_cast<uint32_t>(checked.known.capacity);
   return NVFP4_SUCCESS;
 }

@@ -59,7 +59,8 @@ int32_t epilogue_of(const nvfp4_gemm_desc& g, const Plan& plan) {
   const uint32_t kind = make_epilogue(g).kind;
   const bool scaled = kind == kEpilogueScaled && family.has_fast_scales != nullptr &&
                       family.has_fast_scales(g, plan);
-  const bool has_entry = !plan.gated || plan.variant->entries[kEntryGatedPlain] != nullptr;
+  const bool has_entry =
+      !plan.gated || (!plan.grouped && plan.variant->entries[kEntryGatedPlain] != nullptr);
   const bool fast = has_entry && (scaled || kind <= family.last_fast_epilogue);
   return fast ? NVFP4_EPILOGUE_FAST : NVFP4_EPILOGUE_GENERAL;
 }

@@ -87,11 +87,17 @@ __device__ inline void load_scaled(const EpilogueParams& e, uint32_t at, float f
   }
 }
 
+// The factors of the two sums, the host's or those of a group.
+struct GateAlphas {
+  float of_b, of_b2;
+};
+
 // The sums with the rows of b2 are `apart` bytes after those with the rows of b. `factor` is a
 // power of two that both lack.
 template <typename Params>
-__device__ __forceinline__ void store_gated(const Params& p, const GateParams& gate, SumRows rows,
-                                            uint32_t apart, float factor) {
+__device__ __forceinline__ void store_gated(const Params& p, const GateParams& gate,
+                                            const GateAlphas& alphas, SumRows rows, uint32_t apart,
+                                            float factor) {
   const EpilogueParams& e = p.epilogue;
   const uint32_t n = rows.n;
   if (n >= p.n) return;
@@ -99,8 +105,8 @@ __device__ __forceinline__ void store_gated(const Params& p, const GateParams& g
   const uint32_t count = min(p.n - n, 4u);
   const int64_t d_first = rows.batch * p.d_batch_stride + n * e.d_column;
   const bool d_vectors = count == 4 && e.d_column == 1 && ((e.d_row | p.d_batch_stride) & 3) == 0;
-  const GatedColumns of_b(p, p.alpha, e.alpha_device, e.b_tensor_scale, n);
-  const GatedColumns of_b2(p, gate.alpha2, gate.alpha2_device, gate.b2_tensor_scale, n);
+  const GatedColumns of_b(p, alphas.of_b, e.alpha_device, e.b_tensor_scale, n);
+  const GatedColumns of_b2(p, alphas.of_b2, gate.alpha2_device, gate.b2_tensor_scale, n);
   Amax amax;
 #pragma unroll 1
   for (uint32_t m = rows.m; m < rows.m_end; m += rows.m_step, rows.at += rows.step) {

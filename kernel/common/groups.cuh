@@ -123,10 +123,9 @@ __device__ bool grouped_tile_at(const GroupParams& p, uint32_t tiles_n, bool sca
   return GroupWalk().tile_at<kTokens>(p, tiles_n, scales_are_tiles, index, tile);
 }
 
-// The alpha of a group.
-__device__ inline float alpha_of_group(const GroupParams& p, uint32_t group, float of_all) {
-  return p.alpha == nullptr ? of_all
-                            : __uint_as_float(ptx::ld_global_b32_if(p.alpha + group, true));
+// The group's factor, one of `alphas`.
+__device__ inline float alpha_of_group(const float* alphas, uint32_t group, float of_all) {
+  return alphas == nullptr ? of_all : __uint_as_float(ptx::ld_global_b32_if(alphas + group, true));
 }
 
 // Finds the place of a row's scales in 128x4 tiles. Called by a whole warp. False if the row

@@ -94,6 +94,6 @@ struct ScaleGroupsParams {
   GroupParams groups;
   uint32_t blocks;
 };
-static_assert(sizeof(ScaleGroupsParams) == 64 && NVFP4_OFFSET_IS(ScaleGroupsParams, blocks, 56));
+static_assert(sizeof(ScaleGroupsParams) == 72 && NVFP4_OFFSET_IS(ScaleGroupsParams, blocks, 64));
 
 }  // namespace nvfp4

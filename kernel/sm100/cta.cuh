@@ -19,7 +19,9 @@ __device__ inline const Sm100GatedParams& gated_params(const Sm100Params& p) {
   return reinterpret_cast<const Sm100GatedParams&>(p);
 }
 // The groups in the argument of an entry for grouped products.
-__device__ inline const GroupParams& groups_of(const Sm100Params& p) {
+template <typename Tile>
+__device__ const GroupParams& groups_of(const Sm100Params& p) {
+  if constexpr (Tile::kGated) return reinterpret_cast<const Sm100GroupedGatedParams&>(p).groups;
   return reinterpret_cast<const Sm100GroupedParams&>(p).groups;
 }
 
@@ -42,8 +44,10 @@ struct Cta {
   __device__ uint32_t row_end() const { return Tile::kGrouped ? tile().row_end : p.m; }
   __device__ bool has_tile() const { return !Tile::kGrouped || tile().row_end != 0; }
   // The host's alpha, or that of the tile's group.
-  __device__ float alpha() const {
-    return Tile::kGrouped ? alpha_of_group(groups_of(p), tile().batch, p.alpha) : p.alpha;
+  __device__ float alpha() const { return of_group<&GroupParams::alpha>(p.alpha); }
+  // The same for the second sums of a gated product.
+  __device__ float alpha2() const {
+    return of_group<&GroupParams::alpha2>(gated_params(p).gate.alpha2);
   }
   // Batch of A, C and D. All groups share one.
   __device__ uint32_t batch() const { return Tile::kGrouped ? 0 : tile().batch; }
@@ -71,13 +75,20 @@ struct Cta {
 
   __device__ uint32_t accumulator_full() const { return at.accumulator_full(walk.accumulator()); }
   __device__ uint32_t accumulator_empty() const { return at.accumulator_empty(walk.accumulator()); }
+
+ private:
+  template <const float* GroupParams::*kAlphas>
+  __device__ float of_group(float of_all) const {
+    if constexpr (!Tile::kGrouped) return of_all;
+    return alpha_of_group(groups_of<Tile>(p).*kAlphas, tile().batch, of_all);
+  }
 };
 
 template <typename Tile>
 __device__ Cta<Tile> make_grouped_cta(const Sm100Params& p, uint32_t smem) {
   const PartOfK<Tile> k = all_of_k<Tile>(p);
   Cta<Tile> cta{p, {smem}, k, {{}, k.fillings}, 0};
-  grouped_tile_at<Tile::kTokens>(groups_of(p), p.tiles_n, true, blockIdx.x, &cta.walk.tile);
+  grouped_tile_at<Tile::kTokens>(groups_of<Tile>(p), p.tiles_n, true, blockIdx.x, &cta.walk.tile);
   return cta;
 }
 

@@ -26,14 +26,15 @@ __device__ inline void put_sub_tile(uint32_t tmem, uint32_t slab, uint32_t lane)
 
 // One warp drains its lanes of both accumulators, as drain_general does with one.
 template <typename Tile>
-__device__ void drain_gated(uint32_t first_m, uint32_t tmem, const Boxes<Tile, true>& boxes) {
+__device__ void drain_gated(const GateAlphas& alphas, uint32_t first_m, uint32_t m_end,
+                            uint32_t tmem, const Boxes<Tile, true>& boxes) {
   const Sm100Params& p = boxes.p;
   const uint32_t lane = boxes.lane, slab = boxes.slabs.sums();
   const uint32_t row = lane / kLanesPerSumRow, column = lane % kLanesPerSumRow * 4;
 #pragma unroll 1
   for (uint32_t piece = 0; piece < Slabs<Tile, true>::kPieces; ++piece) {
     const uint32_t m = first_m + piece * kSubTileTokens;
-    if (m >= p.m) break;
+    if (m >= m_end) break;
     put_sub_tile(tmem + piece * kSubTileTokens, slab, lane);
     put_sub_tile(tmem + Tile::kTokens + piece * kSubTileTokens, slab + kSumSlabBytes, lane);
     __syncwarp();
@@ -43,8 +44,8 @@ __device__ void drain_gated(uint32_t first_m, uint32_t tmem, const Boxes<Tile, t
                        boxes.n_first + column,
                        m + row,
                        kSumRows,
-                       min(m + kSubTileTokens, p.m)};
-    store_gated(p, gated_params(p).gate, rows, kSumSlabBytes, 1.0f);
+                       min(m + kSubTileTokens, m_end)};
+    store_gated(p, gated_params(p).gate, alphas, rows, kSumSlabBytes, 1.0f);
     __syncwarp();  // the next sub-tile overwrites the sums
   }
 }

@@ -110,7 +110,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   __syncwarp();
   if constexpr (Tile::kGated) {
     wait_for_sums(cta);
-    drain_gated<Tile>(m, sums, boxes);
+    drain_gated<Tile>({cta.alpha(), cta.alpha2()}, m, cta.row_end(), sums, boxes);
     release_accumulator(cta, lane);
   } else if constexpr (kGeneral) {
     if (kScales && p.epilogue.kind == kEpilogueScaled) {
@@ -277,4 +277,13 @@ SM100_ENTRY(nvfp4_gemm_sm100_256x256_plain, Sm100Tile256x256, false, false)
     nvfp4::gemm_sm100<nvfp4::Sm100Gated##weights##x##tokens, true, false>(params.gemm);            \
   }
 #include "kernel/sm100/gated.def"
+
+// And one for grouped gated products, of each row of grouped_gated.def.
+#define SM100_GROUPED_GATED_TILE(label, tile)                                            \
+  extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1)                 \
+      nvfp4_gemm_sm100_##label##_grouped_gated(                                          \
+          const __grid_constant__ nvfp4::Sm100GroupedGatedParams params) {               \
+    nvfp4::gemm_sm100<nvfp4::Sm100Grouped<nvfp4::tile>, true, false>(params.gated.gemm); \
+  }
+#include "kernel/sm100/grouped_gated.def"
 #endif

@@ -57,6 +57,13 @@ struct Sm100GatedParams {
 static_assert(NVFP4_OFFSET_IS(Sm100GatedParams, weights2, sizeof(Sm100Params)) &&
               NVFP4_OFFSET_IS(Sm100GatedParams, gate, 1160));
 
+// The argument of the entries for grouped gated products.
+struct Sm100GroupedGatedParams {
+  Sm100GatedParams gated;
+  GroupParams groups;
+};
+static_assert(NVFP4_OFFSET_IS(Sm100GroupedGatedParams, groups, sizeof(Sm100GatedParams)));
+
 constexpr uint32_t kTokenGroup = 8;         // token tiles
 constexpr uint32_t kScaleMapElements = 64;  // 8-byte elements in a tile of scales
 constexpr uint32_t kBoxSide = 32;           // rows and columns of D in a box: a warp's sub-tile

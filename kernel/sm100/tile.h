@@ -172,4 +172,9 @@ struct Sm100Grouped : Tile {
       gated_numbers<Sm100Gated##weights##x##tokens>(1);
 #include "kernel/sm100/gated.def"
 
+#define SM100_GROUPED_GATED_TILE(label, tile) \
+  template <>                                 \
+  inline constexpr uint32_t kGroupedGatedSharedBytes<Sm100Tile##label> = tile::kSharedBytes;
+#include "kernel/sm100/grouped_gated.def"
+
 }  // namespace nvfp4

@@ -123,13 +123,15 @@ __device__ inline const Sm90GatedParams& gated_params(const Sm90Params& p) {
   return reinterpret_cast<const Sm90GatedParams&>(p);
 }
 // The groups in the argument of an entry for grouped products.
-__device__ inline const GroupParams& groups_of(const Sm90Params& p) {
+template <typename Tile>
+__device__ const GroupParams& groups_of(const Sm90Params& p) {
+  if constexpr (Tile::kGated) return reinterpret_cast<const Sm90GroupedGatedParams&>(p).groups;
   return reinterpret_cast<const Sm90GroupedParams&>(p).groups;
 }
 // The host's alpha, or that of the group.
 template <typename Tile>
 __device__ float alpha_of(const Sm90Params& p, uint32_t batch) {
-  return Tile::kGrouped ? alpha_of_group(groups_of(p), batch, p.alpha) : p.alpha;
+  return Tile::kGrouped ? alpha_of_group(groups_of<Tile>(p).alpha, batch, p.alpha) : p.alpha;
 }
 
 // Whether CTAs share tiles along K.

@@ -568,6 +568,17 @@ __device__ void gemm_sm90(const Sm90Params& p) {
                                                        Sm90Plain<nvfp4::Sm90Gated<nvfp4::tile>>))
 #include "kernel/sm90/gated.def"
 
+// And those of grouped_gated.def one for grouped gated products.
+#define NVFP4_GEMM_SM90_GROUPED_GATED_ENTRY(name, ...)                                       \
+  extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)                     \
+      nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90GroupedGatedParams params) { \
+    nvfp4::gemm_sm90<nvfp4::__VA_ARGS__>(params.gated.gemm);                                 \
+  }
+#define SM90_GROUPED_GATED_TILE(label, tile)                                             \
+  NVFP4_SM90_IF_WANTED(label, NVFP4_GEMM_SM90_GROUPED_GATED_ENTRY(label##_grouped_gated, \
+                                                                  Sm90GroupedGated<nvfp4::tile>))
+#include "kernel/sm90/grouped_gated.def"
+
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
                                              nvfp4::kRegistersPerSm / nvfp4::kTokenKernelThreads /
                                                  nvfp4::kTokenKernelRegisters)

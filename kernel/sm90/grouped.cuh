@@ -84,7 +84,7 @@ struct TileLister {
   }
 
   __device__ void find() {
-    if (!walk.tile_at<Tile::kTokens>(groups_of(p), p.tiles_n, false, index, &tile)) {
+    if (!walk.tile_at<Tile::kTokens>(groups_of<Tile>(p), p.tiles_n, false, index, &tile)) {
       tile.row_end = 0;
     }
   }
@@ -120,6 +120,7 @@ __device__ void start_grouped(const Cta90<Tile>& cta) {
   ptx::griddepcontrol_launch_dependents();
   ptx::prefetch_tensormap(&cta.p.weights);
   ptx::prefetch_tensormap(&cta.p.tokens);
+  if (Tile::kGated) ptx::prefetch_tensormap(&gated_params(cta.p).weights2);
 }
 
 // One thread does what start_weights and load_remaining_weights do, for the tiles of a list.

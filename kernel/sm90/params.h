@@ -64,4 +64,11 @@ struct Sm90GatedParams {
 static_assert(NVFP4_OFFSET_IS(Sm90GatedParams, weights2, sizeof(Sm90Params)) &&
               NVFP4_OFFSET_IS(Sm90GatedParams, gate, 776));
 
+// The argument of the entries for grouped gated products.
+struct Sm90GroupedGatedParams {
+  Sm90GatedParams gated;
+  GroupParams groups;
+};
+static_assert(NVFP4_OFFSET_IS(Sm90GroupedGatedParams, groups, sizeof(Sm90GatedParams)));
+
 }  // namespace nvfp4

@@ -103,4 +103,13 @@ using Sm90Gated = Sm90WideTile<Tile::kWeights, Tile::kTokens, Tile::kTokenType,
   inline constexpr GatedNumbers kGatedNumbers<tile> = gated_numbers<Sm90Gated<tile>>(2);
 #include "kernel/sm90/gated.def"
 
+// Both.
+template <typename Tile>
+using Sm90GroupedGated = Sm90Grouped<Sm90Gated<Tile>>;
+
+#define SM90_GROUPED_GATED_TILE(label, tile) \
+  template <>                                \
+  inline constexpr uint32_t kGroupedGatedSharedBytes<tile> = Sm90GroupedGated<tile>::kSharedBytes;
+#include "kernel/sm90/grouped_gated.def"
+
 }  // namespace nvfp4

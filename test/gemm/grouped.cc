@@ -5,65 +5,32 @@
 #include "test/gemm/sizes.h"
 
 using gemm_test::DeviceGrouped;
+using gemm_test::drawn_ends;
+using gemm_test::grouped_reference;
 using gemm_test::GroupedProblem;
 using gemm_test::GroupedSizes;
+using gemm_test::GroupedTile;
+using gemm_test::is_blackwell;
+using gemm_test::require_bits_of_singles;
 using gemm_test::run_grouped;
 using gemm_test::single_products;
+using gemm_test::take_tile;
 
 namespace {
 
-// Variants that have an entry for grouped products, with the type of their tokens.
-struct Tile {
-  const char* variant;
-  int32_t a_type;
-  operator std::string() const { return variant; }
-};
-// Elsewhere than in a long run each type of tokens and each way of their sums once.
-bool is_blackwell() { return support::devices(support::Driver::get()).at(0).major == 10; }
-std::vector<Tile> tiles() {
+// Variants that have an entry for grouped products. Elsewhere than in a long run each type of
+// tokens and each way of their sums once.
+std::vector<GroupedTile> tiles() {
   if (is_blackwell()) {
     return {{"sm100_128x64x256", NVFP4_TYPE_NONE}, {"sm100_128x128x256", NVFP4_TYPE_NONE}};
   }
-  std::vector<Tile> all = {{"sm90_128x32x256", NVFP4_TYPE_NONE},
-                           {"sm90_f16_64x32x256", NVFP4_TYPE_F16},
-                           {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16},
-                           {"sm90_128x64x256", NVFP4_TYPE_NONE},
-                           {"sm90_128x128x256", NVFP4_TYPE_NONE},
-                           {"sm90_bf16_64x32x256", NVFP4_TYPE_BF16},
-                           {"sm90_f16_128x128x256", NVFP4_TYPE_F16},
-                           {"sm90_64x32x256", NVFP4_TYPE_NONE}};
+  std::vector<GroupedTile> all = {
+      {"sm90_128x32x256", NVFP4_TYPE_NONE},       {"sm90_f16_64x32x256", NVFP4_TYPE_F16},
+      {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16}, {"sm90_128x64x256", NVFP4_TYPE_NONE},
+      {"sm90_128x128x256", NVFP4_TYPE_NONE},      {"sm90_bf16_64x32x256", NVFP4_TYPE_BF16},
+      {"sm90_f16_128x128x256", NVFP4_TYPE_F16},   {"sm90_64x32x256", NVFP4_TYPE_NONE}};
   if (!gemm_test::everything()) all.resize(4);
   return all;
-}
-
-// Group boundaries drawn by seed: some groups are empty, some have one row.
-std::vector<int32_t> drawn_ends(int64_t rows, int64_t groups, uint64_t seed) {
-  support::Random random(seed);
-  std::vector<int32_t> ends;
-  for (int64_t i = 0; i + 1 < groups; ++i)
-    ends.push_back(int32_t(random.below(uint32_t(rows + 1))));
-  ends.push_back(int32_t(rows));
-  std::sort(ends.begin(), ends.end());
-  for (size_t i = 3; i + 1 < ends.size(); i += 4) ends[i] = ends[i - 1];
-  return ends;
-}
-
-// What the single products have whose bits a row has: on 9.0 the tile with K whole.
-void take_tile(const Tile& tile, nvfp4_gemm_desc& g) {
-  static std::string whole;
-  whole = tile.variant;
-  if (!is_blackwell()) whole += "/1", g.batch_invariant = 0;
-  g.variant = whole.c_str();
-}
-
-void require_bits_of_singles(const gemm_test::Gpu& gpu, const Tile& tile,
-                             const GroupedProblem& problem) {
-  DeviceGrouped device(gpu, problem);
-  device.gemm.variant = tile.variant;
-  CAPTURE(tile.variant);
-  const auto alike = [&](nvfp4_gemm_desc& g, int64_t) { take_tile(tile, g); };
-  CHECK(run_grouped(device) == single_products(gpu, problem, alike));
-  CHECK(device.guards_intact());
 }
 
 // Where any tile will do.
@@ -75,7 +42,7 @@ int32_t narrow_type() { return is_blackwell() ? NVFP4_TYPE_NONE : NVFP4_TYPE_F16
 
 TEST_CASE("grouped: rows have the bits of their group's single product", "[grouped]") {
   USE_GPU(gpu);
-  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedTile tile = EACH_GROUPED_TILE;
   // Boundaries inside tiles, the first, a middle and the last group empty, one row alone; K ends in
   // a stage with one step.
   if (is_blackwell()) {
@@ -107,7 +74,7 @@ TEST_CASE("grouped: D in 16 bits, linear scales of weights, and every format", "
 
 TEST_CASE("grouped: divisions drawn by seed give those bits", "[grouped]") {
   USE_GPU(gpu);
-  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedTile tile = EACH_GROUPED_TILE;
   const GroupedSizes sizes{gpu.sized<int64_t>(170, 21), 66, 208, tile.a_type};
   require_bits_of_singles(gpu, tile, {sizes, drawn_ends(sizes.rows, 7, 51), 52});
 }
@@ -115,7 +82,7 @@ TEST_CASE("grouped: divisions drawn by seed give those bits", "[grouped]") {
 TEST_CASE("grouped: scales of tokens in tiles, where the groups' rows or scale_rows say",
           "[grouped]") {
   USE_GPU_OF_FAMILY(gpu, 10);
-  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedTile tile = EACH_GROUPED_TILE;
   GroupedProblem problem({240, 66, 208}, drawn_ends(240, 6, 66), 66);
   problem.tokens.a.layout = NVFP4_SCALE_LAYOUT_128X4;
   require_bits_of_singles(gpu, tile, problem);
@@ -125,7 +92,7 @@ TEST_CASE("grouped: scales of tokens in tiles, where the groups' rows or scale_r
 
 TEST_CASE("grouped: as many rows of each group as a count says, and its alpha", "[grouped]") {
   USE_GPU(gpu);
-  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedTile tile = EACH_GROUPED_TILE;
   const int32_t capacity = gpu.sized(70, 18);
   GroupedProblem problem({5 * capacity + 3, 66, 80, tile.a_type}, {capacity, 0, 17, 1, 0}, 67);
   problem.capacity = capacity;
@@ -154,7 +121,7 @@ TEST_CASE("grouped: as many rows of each group as a count says, and its alpha", 
 // once, which begin at every stage of the rings.
 TEST_CASE("grouped: a CTA computes tile after tile", "[grouped][tiles]") {
   USE_GPU(gpu);
-  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedTile tile = EACH_GROUPED_TILE;
   const GroupedSizes sizes{67, 200, 592, tile.a_type};
   GroupedProblem problem(sizes, {9, 10, 10, 51, 60, 67}, 68);
   require_bits_of_singles(gpu, tile, problem);
@@ -176,7 +143,7 @@ TEST_CASE("grouped: a row finds its group among a thousand", "[grouped]") {
 
 TEST_CASE("grouped: ends that fall, are negative or pass M are cut", "[grouped]") {
   USE_GPU(gpu);
-  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedTile tile = EACH_GROUPED_TILE;
   const GroupedProblem right({20, 70, 64, tile.a_type}, {0, 9, 9, 20, 20, 20}, 54);
   DeviceGrouped device(gpu, right);
   device.gemm.variant = tile.variant;
@@ -208,7 +175,7 @@ TEST_CASE("grouped: few rows beyond a group's are multiplied", "[grouped]") {
 
 TEST_CASE("grouped: a NaN in a group's rows stays there", "[grouped]") {
   USE_GPU(gpu);
-  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedTile tile = EACH_GROUPED_TILE;
   GroupedProblem problem({6, 66, 64, tile.a_type}, {3, 6}, 56);
   DeviceGrouped before(gpu, problem);
   const std::vector<uint8_t> d = run_grouped(before);
@@ -225,7 +192,7 @@ TEST_CASE("grouped: a NaN in a group's rows stays there", "[grouped]") {
 
 TEST_CASE("grouped: C, bias, activation and scalars are those of the row", "[grouped]") {
   USE_GPU(gpu);
-  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedTile tile = EACH_GROUPED_TILE;
   GroupedProblem problem({23, 72, 64, tile.a_type}, {2, 2, 19, 23}, 57);
   const support::DeviceBuffer c(gpu.driver, std::vector<uint8_t>(23 * 72 * 4, 0x3C));
   std::vector<uint8_t> values(24 * 4);
@@ -291,7 +258,7 @@ TEST_CASE("grouped: a plan runs with other ends and in a graph that reads them",
 
 TEST_CASE("grouped: exact sums are the reference's", "[grouped]") {
   USE_GPU(gpu);
-  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedTile tile = EACH_GROUPED_TILE;
   GroupedProblem problem({20, 66, 80, tile.a_type}, {4, 4, 19}, 59, support::Data::exact);
   const int way = GENERATE(0, 1, 2, 3);
   if ((way == 1 || way == 2) && !is_blackwell()) return;
@@ -303,26 +270,12 @@ TEST_CASE("grouped: exact sums are the reference's", "[grouped]") {
   DeviceGrouped device(gpu, problem);
   device.gemm.variant = tile.variant;
   const std::vector<uint8_t> d = run_grouped(device);
-  std::vector<uint8_t> want(d.size(), 0xFF);
-  nvfp4_gemm_desc host = device.gemm;
-  const support::Operand &a = problem.tokens.a, &b = problem.weights.b;
-  const std::vector<uint8_t> b_scales = b.device_scales(0x7F, 0);
-  const std::vector<uint8_t> a_scales = problem.token_scales();
-  host.a = a.quantized() ? static_cast<const void*>(a.codes.data()) : a.halves.data();
-  host.a_scales = a.quantized() ? a_scales.data() : nullptr;
-  host.b = b.codes.data(), host.b_scales = b_scales.data(), host.d = want.data();
-  nvfp4_grouped_desc grouped = device.grouped;
-  grouped.gemm = &host, grouped.rows = problem.ends.data();
-  const std::vector<int32_t> scale_rows = problem.scale_rows();
-  if (grouped.scale_rows != nullptr) grouped.scale_rows = scale_rows.data();
-  if (grouped.group_alpha != nullptr) grouped.group_alpha = problem.alphas.data();
-  REQUIRE(nvfp4_grouped_reference(&grouped) == NVFP4_SUCCESS);
-  CHECK(d == want);
+  CHECK(d == grouped_reference(problem, device));
 }
 
 TEST_CASE("grouped: every division, wide and long", "[.][grouped][tiles]") {
   USE_GPU(gpu);
-  const Tile tile = EACH_GROUPED_TILE;
+  const GroupedTile tile = EACH_GROUPED_TILE;
   const uint64_t seed = GENERATE(range(uint64_t{0}, uint64_t{6}));
   constexpr int64_t kGroups[] = {1, 2, 8, 33, 128, 300};
   constexpr int64_t kK[] = {16, 272, 1344, 2880, 512, 48};

@@ -31,6 +31,7 @@ struct GroupedProblem {
   std::vector<int32_t> ends;
   int64_t capacity = 0;
   std::vector<float> alphas;         // of each group, or none
+  std::vector<float> alphas2;        // the same of the second sums of a gated product
   bool scales_turned = false;        // tiles of scales lie from the last group to the first
   support::Problem tokens, weights;  // A of all rows; B of all groups
   support::EpilogueFields fields;
@@ -86,6 +87,9 @@ struct GroupedProblem {
     return all;
   }
 
+  // b2 of all groups.
+  support::Operand weights2() const { return support::with_rows_reversed(weights.b); }
+
   // The rows of one group, as a problem of its own.
   support::GeneralProblem single(int64_t group) const {
     return support::GeneralProblem(product(group), fields, 1);
@@ -139,6 +143,9 @@ class DeviceGrouped {
         b_(gpu.driver, problem.weights.b.codes),
         b_scales_(gpu.driver, problem.weights.b.device_scales(0x7F, 0)),
         rows_(gpu.driver, bytes_of(problem.ends)),
+        b2_(gpu.driver, problem.fields.gated ? problem.weights2().codes : none()),
+        b2_scales_(gpu.driver,
+                   problem.fields.gated ? problem.weights2().device_scales(0x7F, 0) : none()),
         d_(gpu.driver, size_t(problem.sizes.rows * problem.sizes.n *
                               support::bytes_of_type(problem.fields.d_type))) {
     const GroupedSizes& s = problem.sizes;
@@ -156,6 +163,7 @@ class DeviceGrouped {
     gemm.b_scales_batch_stride_bytes = b.device_scales_stride(0, b.layout);
     gemm.d = d_.pointer(), gemm.d_ld = s.n, gemm.d_type = problem.fields.d_type;
     gemm.alpha = problem.fields.alpha;
+    if (problem.fields.gated) add_gate(problem.fields);
     grouped.struct_size = sizeof grouped;
     grouped.gemm = &gemm;
     grouped.rows = static_cast<const int32_t*>(rows_.pointer());
@@ -179,6 +187,14 @@ class DeviceGrouped {
   }
 
  private:
+  static std::vector<uint8_t> none() { return std::vector<uint8_t>(16); }
+  void add_gate(const support::EpilogueFields& fields) {
+    gemm.b2 = b2_.pointer(), gemm.b2_scales = b2_scales_.pointer();
+    gemm.activation = fields.activation, gemm.alpha2 = fields.alpha2;
+    gemm.gate_limit = fields.gate_limit, gemm.gate_alpha = fields.gate_alpha;
+    gemm.gate_beta = fields.gate_beta;
+  }
+
   static std::vector<uint8_t> a_bytes(const GroupedProblem& problem) {
     const support::Operand& a = problem.tokens.a;
     if (a.quantized()) return a.codes;
@@ -194,6 +210,9 @@ class DeviceGrouped {
     if (!problem.alphas.empty()) {
       grouped.group_alpha = static_cast<const float*>(keep(alphas_, problem.alphas));
     }
+    if (!problem.alphas2.empty()) {
+      grouped.group_alpha2 = static_cast<const float*>(keep(alphas2_, problem.alphas2));
+    }
     if (problem.tiled() && problem.scales_turned) {
       grouped.scale_rows = static_cast<const int32_t*>(keep(scale_rows_, problem.scale_rows()));
     }
@@ -207,8 +226,8 @@ class DeviceGrouped {
     gemm.workspace = workspace_->pointer(), gemm.workspace_bytes = bytes;
   }
 
-  support::DeviceBuffer a_, a_scales_, b_, b_scales_, rows_, d_;
-  std::unique_ptr<support::DeviceBuffer> alphas_, scale_rows_, workspace_;
+  support::DeviceBuffer a_, a_scales_, b_, b_scales_, rows_, b2_, b2_scales_, d_;
+  std::unique_ptr<support::DeviceBuffer> alphas_, alphas2_, scale_rows_, workspace_;
 };
 
 // What else a test asks of the single product whose rows begin there.
@@ -228,6 +247,7 @@ inline std::vector<uint8_t> single_products(const Gpu& gpu, const GroupedProblem
       one.desc.alpha_device = one.desc.beta_device = nullptr;
       one.desc.alpha = problem.alphas[size_t(group)];
     }
+    if (!problem.alphas2.empty()) one.desc.alpha2 = problem.alphas2[size_t(group)];
     if (change) change(one.desc, problem.begin(group));
     uint64_t bytes = 0;
     nvfp4_gemm_workspace_bytes(&one.desc, gpu.info.compute_capability(), &bytes);
@@ -247,6 +267,70 @@ inline std::vector<uint8_t> run_grouped(const DeviceGrouped& device) {
   INFO(nvfp4_last_error());
   REQUIRE(status == NVFP4_SUCCESS);
   return device.d();
+}
+
+// D as nvfp4_grouped_reference leaves it; rows of no group 0xFF.
+inline std::vector<uint8_t> grouped_reference(const GroupedProblem& problem,
+                                              const DeviceGrouped& device) {
+  const support::Operand &a = problem.tokens.a, &b = problem.weights.b;
+  const support::Operand b2 = problem.fields.gated ? problem.weights2() : b;
+  const std::vector<uint8_t> a_scales = problem.token_scales();
+  const std::vector<uint8_t> b_scales = b.device_scales(0x7F, 0);
+  const std::vector<uint8_t> b2_scales = b2.device_scales(0x7F, 0);
+  const std::vector<int32_t> scale_rows = problem.scale_rows();
+  std::vector<uint8_t> d(device.d().size(), 0xFF);
+  nvfp4_gemm_desc host = device.gemm;
+  host.a = a.quantized() ? static_cast<const void*>(a.codes.data()) : a.halves.data();
+  host.a_scales = a.quantized() ? a_scales.data() : nullptr;
+  host.b = b.codes.data(), host.b_scales = b_scales.data(), host.d = d.data();
+  if (host.b2 != nullptr) host.b2 = b2.codes.data(), host.b2_scales = b2_scales.data();
+  nvfp4_grouped_desc grouped = device.grouped;
+  grouped.gemm = &host, grouped.rows = problem.ends.data();
+  if (grouped.scale_rows != nullptr) grouped.scale_rows = scale_rows.data();
+  if (grouped.group_alpha != nullptr) grouped.group_alpha = problem.alphas.data();
+  if (grouped.group_alpha2 != nullptr) grouped.group_alpha2 = problem.alphas2.data();
+  const nvfp4_status status = nvfp4_grouped_reference(&grouped);
+  INFO(nvfp4_last_error());
+  REQUIRE(status == NVFP4_SUCCESS);
+  return d;
+}
+
+// A variant that has such an entry, with the type of its tokens.
+struct GroupedTile {
+  const char* variant;
+  int32_t a_type;
+  operator std::string() const { return variant; }
+};
+inline bool is_blackwell() { return support::devices(support::Driver::get()).at(0).major == 10; }
+
+// Group boundaries drawn by seed: some groups are empty, some have one row.
+inline std::vector<int32_t> drawn_ends(int64_t rows, int64_t groups, uint64_t seed) {
+  support::Random random(seed);
+  std::vector<int32_t> ends;
+  for (int64_t i = 0; i + 1 < groups; ++i)
+    ends.push_back(int32_t(random.below(uint32_t(rows + 1))));
+  ends.push_back(int32_t(rows));
+  std::sort(ends.begin(), ends.end());
+  for (size_t i = 3; i + 1 < ends.size(); i += 4) ends[i] = ends[i - 1];
+  return ends;
+}
+
+// What the single products have whose bits a row has: on 9.0 the tile with K whole.
+inline void take_tile(const GroupedTile& tile, nvfp4_gemm_desc& g) {
+  static std::string whole;
+  whole = tile.variant;
+  if (!is_blackwell()) whole += "/1", g.batch_invariant = 0;
+  g.variant = whole.c_str();
+}
+
+inline void require_bits_of_singles(const Gpu& gpu, const GroupedTile& tile,
+                                    const GroupedProblem& problem) {
+  DeviceGrouped device(gpu, problem);
+  device.gemm.variant = tile.variant;
+  CAPTURE(tile.variant);
+  const auto alike = [&](nvfp4_gemm_desc& g, int64_t) { take_tile(tile, g); };
+  CHECK(run_grouped(device) == single_products(gpu, problem, alike));
+  CHECK(device.guards_intact());
 }
 
 }  // namespace gemm_test

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "test/gemm/gpu.h"
+#include "test/gemm/grouped.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/general_gemm.h"
 
@@ -107,4 +107,53 @@ TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[saniti
   for (const int split : splits) parts += (parts.empty() ? "" : ", ") + std::to_string(split);
   std::printf("{\"products\": %d, \"variants\": %zu, \"k_partitions\": [%s]}\n", products, variants,
               parts.c_str());
+}
+
+// Each entry for grouped products, for gated ones and for both.
+TEST_CASE("every entry for groups and gates, at the sizes of compute-sanitizer", "[sanitize]") {
+  USE_GPU_FOR_HALVES(gpu);
+  if (gpu.small() && !gemm_test::everything())
+    SKIP_TEST("for compute-sanitizer; every emulated run is checked by the emulator");
+  if (gpu.info.compute_capability() != 90 && gpu.info.major != 10) return;
+  const int32_t capability = gpu.info.compute_capability();
+  int products[3] = {0, 0, 0};  // gated, grouped, both
+  const auto run = [&](const std::string& variant, bool gated, bool groups, int32_t d_type) {
+    const int32_t type = variant.find("_bf16_") != std::string::npos  ? NVFP4_TYPE_BF16
+                         : variant.find("_f16_") != std::string::npos ? NVFP4_TYPE_F16
+                                                                      : NVFP4_TYPE_NONE;
+    // Two stages, the second of them cut; D in 16 bits takes the fast epilogue where K is whole.
+    const int64_t k = d_type == NVFP4_TYPE_F32 ? 336 : 320;
+    gemm_test::GroupedProblem problem({12, 72, k, type}, {5, 5, 12}, 145, Data::exact);
+    problem.fields.gated = gated, problem.fields.d_type = d_type;
+    if (gated) problem.fields.activation = NVFP4_ACTIVATION_SILU, problem.fields.alpha2 = 0.5f;
+    CAPTURE(variant, gated, groups, d_type);
+    if (!groups) {
+      Problem operands = problem.product(2);
+      operands.batch_invariant = false, operands.variant = variant.c_str();
+      const support::GeneralProblem one(operands, problem.fields, 146);
+      const support::DeviceGeneral device(gpu.driver, one);
+      if (nvfp4_gemm_supported(&device.desc, capability) != NVFP4_SUCCESS) return;
+      CHECK(difference_on_device(gpu.driver, one) == "");
+    } else {
+      gemm_test::DeviceGrouped device(gpu, problem);
+      device.gemm.variant = variant.c_str();
+      if (nvfp4_grouped_supported(&device.grouped, capability) != NVFP4_SUCCESS) return;
+      CHECK(run_grouped(device) == grouped_reference(problem, device));
+      CHECK(device.guards_intact());
+    }
+    ++products[groups ? 1 + int(gated) : 0];
+  };
+  for (const std::string& variant : support::variant_names(capability)) {
+    for (const int32_t d_type : {NVFP4_TYPE_F16, NVFP4_TYPE_F32}) {
+      run(variant, true, false, d_type);
+      run(variant, false, true, d_type);
+      run(variant, true, true, d_type);
+    }
+  }
+  const bool hopper = gpu.info.major == 9;
+  CHECK(products[0] == (hopper ? 12 : 4));
+  CHECK(products[1] == (hopper ? 16 : 4));
+  CHECK(products[2] == (hopper ? 4 : 2));
+  std::printf("{\"products\": %d, \"gated\": %d, \"grouped\": %d, \"grouped_gated\": %d}\n",
+              products[0] + products[1] + products[2], products[0], products[1], products[2]);
 }

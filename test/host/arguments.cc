@@ -446,7 +446,8 @@ TEST_CASE("Addresses of what is not there, or not a plan's, are refused by name 
       SET(group_alpha, &one), SET(group_alpha2, &one), SET(group_d_tensor_scale, &one),
   };
 #undef SET
-  const std::set<std::string> of_others = {"d_amax", "d_row_amax", "scale_rows", "group_alpha"};
+  const std::set<std::string> of_others = {"d_amax", "d_row_amax", "scale_rows", "group_alpha",
+                                           "group_alpha2"};
   for (const auto& [name, set] : fields) {
     CAPTURE(name);
     const bool is_there = of_others.count(name) != 0;
@@ -500,6 +501,14 @@ TEST_CASE("A plan of groups takes other row ends, an empty one too, and no other
   nvfp4_grouped_desc grouped{};
   grouped.struct_size = sizeof grouped;
   grouped.gemm = &g, grouped.rows_kind = NVFP4_ROWS_ENDS;
+  REQUIRE(nvfp4_grouped_plan_create(&grouped, &plan) == NVFP4_SUCCESS);
+  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  const float one = 1;
+  x.group_alpha2 = &one;
+  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(std::string(nvfp4_last_error()).find("of no gated product") != std::string::npos);
+  nvfp4_gemm_plan_destroy(plan);
+  g.alpha2 = 1, g.b2 = &one;
   REQUIRE(nvfp4_grouped_plan_create(&grouped, &plan) == NVFP4_SUCCESS);
   CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
   nvfp4_gemm_plan_destroy(plan);

@@ -84,12 +84,12 @@ TEST_CASE("grouped: each rule of the desc is refused by its status", "[grouped]"
   CHECK(changed([&](Grouped& x, Gemm& g) {
           x.group_alpha = &one, g.scalar_mode = NVFP4_SCALARS_DEVICE;
         }) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(changed([&](Grouped& x, Gemm&) { x.group_alpha2 = &one; }) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(changed([&](Grouped& x, Gemm&) { x.scale_rows = &row; }) == NVFP4_STATUS_INVALID_VALUE);
   // What this version does not have.
   const auto absent = [&](const std::function<void(Grouped&, Gemm&)>& change) {
     return changed(change) == NVFP4_STATUS_NOT_SUPPORTED;
   };
-  CHECK(absent([&](Grouped& x, Gemm&) { x.group_alpha2 = &one; }));
   CHECK(absent([&](Grouped& x, Gemm&) { x.group_d_tensor_scale = &one; }));
   CHECK(absent([](Grouped&, Gemm& g) { g.k = 0; }));
   CHECK(absent([](Grouped&, Gemm& g) {
@@ -231,4 +231,43 @@ TEST_CASE("grouped: explain says groups and their tiles in a buffer that is larg
   CHECK(std::string(text).find("8 groups") != std::string::npos);
   CHECK(std::string(text).find("sm90_128x32x256") != std::string::npos);
   CHECK(nvfp4_grouped_explain(&x.grouped, 90, 132, text, 20) == NVFP4_STATUS_INVALID_VALUE);
+}
+
+TEST_CASE("grouped gated: planned with the entries for both, whose tiles have half the columns",
+          "[grouped][gated]") {
+  const float one = 1;
+  Experts x(512);  // 64 rows a group
+  nvfp4_gemm_desc& g = x.gemm;
+  g.alpha2 = 1, g.activation = NVFP4_ACTIVATION_SILU;  // without addresses, that there will be a b2
+  constexpr int32_t kMany = 1 << 16;
+  nvfp4_plan_info info = x.plan(90, kMany);
+  CHECK(std::string(info.variant) == "sm90_128x128x256");
+  CHECK(info.tile_n == 64);
+  CHECK(info.k_partitions == 1);
+  CHECK(info.grid_ctas == (8 + 504 / 128) * 64);
+  CHECK(info.epilogue == NVFP4_EPILOGUE_GENERAL);
+  CHECK(info.bytes == 0.5625 * 7168 * (8 * 2 * 4096 + 512) + 2.0 * 512 * 4096);
+  info = x.plan(100, kMany);
+  CHECK(std::string(info.variant) == "sm100_128x128x256");
+  CHECK(info.tile_n == 128);
+  CHECK(info.grid_ctas == (8 + 504 / 128) * 32);
+  CHECK(info.store == NVFP4_STORE_THREADS);
+  x.halves();
+  CHECK(std::string(x.plan().variant) == "sm90_bf16_128x128x256");
+  g.a_type = NVFP4_TYPE_F16;
+  CHECK(x.supported() == NVFP4_STATUS_NOT_SUPPORTED);
+  CHECK(std::string(nvfp4_last_error()).find("gated (b2) with a_type = NVFP4_TYPE_F16") !=
+        std::string::npos);
+  g.a_type = NVFP4_TYPE_BF16;
+
+  g.variant = "sm90_bf16_64x32x256";  // has no such entry
+  CHECK(x.supported() == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(std::string(nvfp4_last_error()).find("gated (b2)") != std::string::npos);
+  g.variant = nullptr, g.batch_invariant = 1;  // nor has any that adds in one order
+  CHECK(x.supported() == NVFP4_STATUS_NOT_SUPPORTED);
+  CHECK(std::string(nvfp4_last_error()).find("batch_invariant = 1") != std::string::npos);
+  g.batch_invariant = 0;
+  g.scalar_mode = NVFP4_SCALARS_DEVICE, x.grouped.group_alpha2 = &one;
+  CHECK(x.supported() == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(std::string(nvfp4_last_error()).rfind("group_alpha2 = ", 0) == 0);
 }

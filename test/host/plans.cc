@@ -171,7 +171,7 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
   // The images of both kinds of tokens, and the quantizer's, which has that for K = 0.
   CHECK(starting_with(once, "call cuLibraryLoadData").size() == 3);
   constexpr size_t kQuantizerKernels = 21, kMma = 8;
-  constexpr size_t kSm100 = 12 + 4 + 2;  // four of grouped products, two of gated ones
+  constexpr size_t kSm100 = 12 + 4 + 2 + 1;  // of grouped products, gated ones and both
   for (const char* entry : {"128x64", "128x128", "256x128", "256x256"}) {
     for (const char* kind : {" ", "_plain ", "_scaled "}) {
       CHECK(starting_with(once, std::string("call cuLibraryGetKernel library=1 name=") +
@@ -194,9 +194,9 @@ TEST_CASE("On 9.0 an SM that decodes tokens divides its memory as the GEMM besid
   const Lines lines = probe(DriverChoice::fake, "prepare", "FAKE_CAPABILITY=90");
   CHECK(starting_with(lines, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
   // Each of 28 tiles for all products and for plain ones, seven for CTAs of a single tile, eight
-  // for grouped products, six for gated ones and six for plain ones of those, eight for MXFP4 and
-  // eight for D with scales; eight of mma.sync.
-  constexpr size_t kEntries = 28 + 28 + 7 + 8 + 6 + 6 + 8 + 8 + 8;
+  // for grouped products, six for gated ones and six for plain ones of those, two for both, eight
+  // for MXFP4 and eight for D with scales; eight of mma.sync.
+  constexpr size_t kEntries = 28 + 28 + 7 + 8 + 6 + 6 + 2 + 8 + 8 + 8;
   CHECK(starting_with(lines, "call cuKernelSetAttribute attribute=8 ").size() == kEntries);
   const Lines carveouts = starting_with(lines, "call cuKernelSetAttribute attribute=9 ");
   CHECK(carveouts.size() == 8);  // of the tiles that have their tokens from that kernel

@@ -31,8 +31,8 @@ case $device in *emulated*) die "the driver is the emulator; take it out of LD_L
 echo "# $(date +%F), driver $(cat /sys/module/nvidia/version 2>/dev/null || nvidia-smi \
   --query-gpu=driver_version --format=csv,noheader 2>/dev/null || echo unknown)" >&2
 
-# One process per tool: every variant and split of the library. What it printed last is the
-# evidence.
+# One process per tool: every variant and split of the library, and every entry for groups and
+# gates. What it printed last is the evidence.
 sanitize() {
   PATH=$PATH:/usr/local/cuda/bin
   command -v compute-sanitizer >/dev/null || die "no compute-sanitizer"
@@ -45,7 +45,7 @@ sanitize() {
       >"$log" 2>&1
     status=$?
     seconds=$(($(date +%s) - start))
-    products=$(grep '^{"products": ' "$log")
+    products=$(grep '^{"products": ' "$log" | paste -sd ' ')
     if [ $status -eq 0 ] && [ -n "$products" ]; then
       echo "ok    $check, $seconds s: $products"
     else

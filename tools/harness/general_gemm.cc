@@ -110,20 +110,6 @@ EpilogueFields with_scales(EpilogueFields f, Random& random) {
   return f;
 }
 
-Operand with_rows_reversed(const Operand& from) {
-  Operand x = from;
-  for (int64_t batch = 0; batch < x.l; ++batch) {
-    for (int64_t row = 0; row < x.rows; ++row) {
-      const int64_t other = x.rows - 1 - row;
-      for (int64_t k = 0; k < x.k; ++k) x.set_code(batch, row, k, from.code(batch, other, k));
-      for (int64_t i = 0; i < x.k / x.block(); ++i) {
-        x.set_scale(batch, row, i, from.scale(batch, other, i));
-      }
-    }
-  }
-  return x;
-}
-
 template <typename Visit>
 void for_each_element(const Shape& s, const Visit& visit) {
   for (int64_t batch = 0; batch < s.l; ++batch)
@@ -143,6 +129,20 @@ std::vector<uint8_t> bytes_of(const std::vector<uint16_t>& halves) {
 }
 
 }  // namespace
+
+Operand with_rows_reversed(const Operand& from) {
+  Operand x = from;
+  for (int64_t batch = 0; batch < x.l; ++batch) {
+    for (int64_t row = 0; row < x.rows; ++row) {
+      const int64_t other = x.rows - 1 - row;
+      for (int64_t k = 0; k < x.k; ++k) x.set_code(batch, row, k, from.code(batch, other, k));
+      for (int64_t i = 0; i < x.k / x.block(); ++i) {
+        x.set_scale(batch, row, i, from.scale(batch, other, i));
+      }
+    }
+  }
+  return x;
+}
 
 std::string to_string(const EpilogueFields& f) {
   char text[480];

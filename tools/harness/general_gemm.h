@@ -46,13 +46,16 @@ int64_t scale_block_of_d(int32_t d_type);
 // The same with what D of that shape can have: where it cannot have scales it is fp16.
 EpilogueFields possible(EpilogueFields fields, const Shape& shape);
 
+// Each matrix with its rows in the opposite order: what b2 of a gated product is of b.
+Operand with_rows_reversed(const Operand& from);
+
 // Operands, and an epilogue's arrays with it. What belongs to no element is 0xFF.
 struct GeneralProblem {
   Problem operands;
   EpilogueFields fields;
   std::vector<uint8_t> c, bias, bias2;
   std::vector<float> a_scales, b_scales, b2_scales;
-  Operand b2;  // of gated products: b, its rows in the opposite order
+  Operand b2;  // of gated products: with_rows_reversed(b)
   float d_scale = 0.0371f;
 
   GeneralProblem(const Problem& operands, const EpilogueFields& fields, uint64_t seed);

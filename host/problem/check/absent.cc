@@ -67,13 +67,14 @@ nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped,
     NVFP4_TRY(not_gated("b2_tensor_scale", x.b2_tensor_scale));
     NVFP4_TRY(not_gated("bias2", x.bias2));
     NVFP4_TRY(not_gated("alpha2_device", x.alpha2_device));
+    NVFP4_TRY(not_gated("group_alpha2", x.group_alpha2));
   }
   if (!grouped) {
     NVFP4_TRY(not_grouped("rows", x.rows));
     NVFP4_TRY(not_grouped("scale_rows", x.scale_rows));
     NVFP4_TRY(not_grouped("group_alpha", x.group_alpha));
+    NVFP4_TRY(not_grouped("group_alpha2", x.group_alpha2));
   }
-  ABSENT(x, group_alpha2);
   ABSENT(x, group_d_tensor_scale);
   return NVFP4_SUCCESS;
 }

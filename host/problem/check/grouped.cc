@@ -20,7 +20,6 @@ nvfp4_status not_there(const char* what) {
 
 // Features that the struct declares and this version does not have.
 nvfp4_status check_grouped_absent(const nvfp4_grouped_desc& d) {
-  if (d.group_alpha2 != nullptr) return not_there("group_alpha2 is not NULL");
   if (d.group_d_tensor_scale != nullptr) return not_there("group_d_tensor_scale is not NULL");
   return NVFP4_SUCCESS;
 }
@@ -44,11 +43,18 @@ nvfp4_status check_capacity(const nvfp4_grouped_desc& d, const nvfp4_gemm_desc& 
               g.m);
 }
 
-nvfp4_status check_group_alpha(const float* group_alpha, const nvfp4_gemm_desc& g) {
-  if (group_alpha == nullptr || g.scalar_mode == NVFP4_SCALARS_HOST) return NVFP4_SUCCESS;
+nvfp4_status check_group_alpha(const char* name, const float* alphas, const nvfp4_gemm_desc& g) {
+  if (alphas == nullptr || g.scalar_mode == NVFP4_SCALARS_HOST) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE,
-              "group_alpha = %p must be NULL where scalar_mode = NVFP4_SCALARS_DEVICE",
-              static_cast<const void*>(group_alpha));
+              "%s = %p must be NULL where scalar_mode = NVFP4_SCALARS_DEVICE", name,
+              static_cast<const void*>(alphas));
+}
+
+nvfp4_status check_group_alphas(const float* alpha, const float* alpha2, const nvfp4_gemm_desc& g) {
+  NVFP4_TRY(check_group_alpha("group_alpha", alpha, g));
+  if (alpha2 == nullptr || is_gated(g)) return check_group_alpha("group_alpha2", alpha2, g);
+  return fail(NVFP4_STATUS_INVALID_VALUE, "group_alpha2 = %p must be NULL where b2 is NULL",
+              static_cast<const void*>(alpha2));
 }
 
 nvfp4_status check_scale_rows(const int32_t* scale_rows, const nvfp4_gemm_desc& g) {
@@ -60,7 +66,6 @@ nvfp4_status check_scale_rows(const int32_t* scale_rows, const nvfp4_gemm_desc& 
 
 nvfp4_status check_grouped_gemm(const nvfp4_gemm_desc& g) {
   if (g.k == 0) return not_there("k = 0");
-  if (is_gated(g)) return not_there("b2 is not NULL");
   if (g.d_type >= NVFP4_TYPE_NVFP4) return not_there("a d_type with generated scales");
   return g.a_tensor_scale_rows == 0 ? NVFP4_SUCCESS : not_there("a_tensor_scale_rows = 1");
 }
@@ -83,7 +88,7 @@ nvfp4_status check_grouped_kind(const nvfp4_grouped_desc* desc, Caller caller,
   gemm->c_batch_stride = gemm->d_batch_stride = 0;
   NVFP4_TRY(check_grouped_gemm(*gemm));
   NVFP4_TRY(check_capacity(*known, *gemm));
-  NVFP4_TRY(check_group_alpha(known->group_alpha, *gemm));
+  NVFP4_TRY(check_group_alphas(known->group_alpha, known->group_alpha2, *gemm));
   return check_scale_rows(known->scale_rows, *gemm);
 }
 
@@ -95,12 +100,14 @@ nvfp4_status check_group_array(const nvfp4_gemm_desc& gemm, const char* name, co
 }
 
 nvfp4_status check_group_arrays(const nvfp4_gemm_desc& gemm, const int32_t* rows,
-                                const int32_t* scale_rows, const float* group_alpha) {
-  NVFP4_TRY(check_group_alpha(group_alpha, gemm));
+                                const int32_t* scale_rows, const float* group_alpha,
+                                const float* group_alpha2) {
+  NVFP4_TRY(check_group_alphas(group_alpha, group_alpha2, gemm));
   NVFP4_TRY(check_scale_rows(scale_rows, gemm));
   NVFP4_TRY(check_group_array(gemm, "rows", rows));
   NVFP4_TRY(check_group_array(gemm, "scale_rows", scale_rows));
-  return check_group_array(gemm, "group_alpha", group_alpha);
+  NVFP4_TRY(check_group_array(gemm, "group_alpha", group_alpha));
+  return check_group_array(gemm, "group_alpha2", group_alpha2);
 }
 
 nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
@@ -112,7 +119,7 @@ nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_
   if (sizes_alone) return check_extents(g);
   NVFP4_TRY(check_overlap(g));
   NVFP4_TRY(rule_not_null("rows", desc.rows));
-  return check_group_arrays(g, desc.rows, desc.scale_rows, desc.group_alpha);
+  return check_group_arrays(g, desc.rows, desc.scale_rows, desc.group_alpha, desc.group_alpha2);
 }
 
 }  // namespace nvfp4

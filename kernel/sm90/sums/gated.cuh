@@ -13,10 +13,23 @@
 
 namespace nvfp4 {
 
+// A, D and the maxima of groups have no batches.
+template <typename Tile>
+__device__ void store_gated_of(const Sm90Params& p, SumRows rows) {
+  const GateParams& gate = gated_params(p).gate;
+  GateAlphas alphas{p.alpha, gate.alpha2};
+  if constexpr (Tile::kGrouped) {
+    alphas.of_b = alpha_of<Tile>(p, rows.batch);
+    alphas.of_b2 = alpha_of_group(groups_of<Tile>(p).alpha2, rows.batch, gate.alpha2);
+    rows.batch = 0;
+  }
+  store_gated(p, gate, alphas, rows, kHalvesApart<Tile>, decoding_scale<Tile>(p));
+}
+
 // A called function, for tiles whose loop over K has no register to spare: inlined it spills one.
 template <typename Tile>
 __device__ __noinline__ void call_store_gated(const Sm90Params& p, SumRows rows) {
-  store_gated(p, gated_params(p).gate, rows, kHalvesApart<Tile>, decoding_scale<Tile>(p));
+  store_gated_of<Tile>(p, rows);
 }
 
 template <typename Tile>
@@ -26,7 +39,7 @@ __device__ void store_gated_90(const Sm90Params& p, const SumRows& rows) {
     if constexpr (Tile::kPushesSums) {
       call_store_gated<Tile>(p, rows);
     } else {
-      store_gated(p, gated_params(p).gate, rows, kHalvesApart<Tile>, decoding_scale<Tile>(p));
+      store_gated_of<Tile>(p, rows);
     }
   }
   __syncwarp();  // some lanes have stored
@@ -42,13 +55,13 @@ __device__ void store_gated_rows(const Sm90Params& p, const TileCoordinate& tile
   static_assert(Tile::kGroups == 1 && kSums * 2 == Tile::kTokens && Tile::kTokens % kRows == 0);
   static_assert(Tile::kWeights == 128 && Tile::kConsumerWarps == 8 && kRows % 16 == 0);
   const uint32_t row = warp * 2 + lane / 16, column = lane % 16;
-  const uint32_t m_first = tile.token_tile * Tile::kTokens;
+  const uint32_t m_first = tile.token_tile * Tile::kTokenStep, m_end = row_end<Tile>(p, tile);
   const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + column * 4;
   const uint32_t mine = at + row * kRowBytes + (column ^ row % 8) * 16;
 #pragma unroll 1
   for (uint32_t first = 0; first < Tile::kTokens; first += kRows) {
     const uint32_t m = m_first + first;
-    if (m >= p.m) break;
+    if (m >= m_end) break;
       // Registers cannot be indexed, so branches select the sums; the code that follows exists
       // once.
 #pragma unroll
@@ -56,8 +69,8 @@ __device__ void store_gated_rows(const Sm90Params& p, const TileCoordinate& tile
       if (i == first) put_float_rows<Tile, kRows>(sums, i, at, warp, lane);
     }
     ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // the rows are ready
-    const SumRows rows{mine, 16 * kRowBytes, tile.batch, n, m + row, 16, min(m + kRows, p.m)};
-    store_gated(p, gated_params(p).gate, rows, kHalvesApart<Tile>, decoding_scale<Tile>(p));
+    const SumRows rows{mine, 16 * kRowBytes, tile.batch, n, m + row, 16, min(m + kRows, m_end)};
+    store_gated_of<Tile>(p, rows);
     __syncwarp();  // some lanes have stored, and bar.sync needs all together
     ptx::named_barrier_sync<kConsumerBarrier, kThreads>();  // they have been read
   }

@@ -19,11 +19,13 @@ and views that reach beyond their memory raise TypeError or ValueError with the 
 """
 from nvfp4gemm import abi, checkpoints, layouts
 from nvfp4gemm.abi import Error, lib as _lib
-from nvfp4gemm._calls import Stack, gated_linear, grouped_linear, linear, mm, quantize, stack
+from nvfp4gemm._calls import (Stack, gated_linear, grouped_gated_linear, grouped_linear, linear, mm,
+                              quantize, stack)
 from nvfp4gemm._packed import Packed
 
 __all__ = ["Error", "Packed", "Stack", "abi", "build_info", "checkpoints", "gated_linear",
-           "grouped_linear", "layouts", "linear", "mm", "quantize", "stack", "version"]
+           "grouped_gated_linear", "grouped_linear", "layouts", "linear", "mm", "quantize", "stack",
+           "version"]
 
 
 def version():

@@ -175,19 +175,10 @@ def gated_linear(x, gate, up, gate_bias=None, up_bias=None, *, activation="silu"
             raise TypeError(f"{what} is {type(one).__name__}; expected what quantize() returns")
         if getattr(one, "pre_quant_scale", None) is not None:
             raise ValueError(f"{what} has a pre_quant_scale, which linear() alone applies")
-    if activation is None:
-        raise ValueError("activation is None; a gate has one")
     arrays = gate.door("gate").arrays
     _no_gradient(arrays, "gated_linear", ("x", x), ("gate_bias", gate_bias), ("up_bias", up_bias))
-    limit = 0.0 if limit is None else number(limit, "limit")
-    alpha, beta = number(alpha, "alpha"), number(beta, "beta")
-    if alpha == 0:
-        raise ValueError("alpha is 0; expected 1/64 to 64")
-    silu = activation == "silu"
-    if not silu and (limit, alpha, beta) != (0.0, 1.0, 0.0):
-        raise ValueError(f"limit, alpha and beta are of silu; activation is {activation!r}")
+    second = _gate_of(up, up_bias, activation, limit, alpha, beta)
     x, out_dtype, leading = _tokens(x, gate, (gate, up), out_dtype, out, quantize_input)
-    second = Gate(up, up_bias, limit, alpha if silu and alpha != 1 else 0.0, beta)
     if arrays.compiling():
         d = _optional.ops.gated(x, gate, out_dtype, gate_bias, activation, second, out,
                                 batch_invariant, launch)
@@ -195,6 +186,19 @@ def gated_linear(x, gate, up, gate_bias=None, up_bias=None, *, activation="silu"
         d = _mm(x, gate, out_dtype, gate_bias, activation, None, 1.0, 1.0, out, batch_invariant,
                 launch, names=("x", "gate", "up"), gate=second)
     return d if leading is None else d.reshape(*leading, gate.rows)
+
+
+def _gate_of(up, up_bias, activation, limit, alpha, beta):
+    if activation is None:
+        raise ValueError("activation is None; a gate has one")
+    limit = 0.0 if limit is None else number(limit, "limit")
+    alpha, beta = number(alpha, "alpha"), number(beta, "beta")
+    if alpha == 0:
+        raise ValueError("alpha is 0; expected 1/64 to 64")
+    silu = activation == "silu"
+    if not silu and (limit, alpha, beta) != (0.0, 1.0, 0.0):
+        raise ValueError(f"limit, alpha and beta are of silu; activation is {activation!r}")
+    return Gate(up, up_bias, limit, alpha if silu and alpha != 1 else 0.0, beta)
 
 
 def _tokens(x, weight, weights, out_dtype, out, quantize_input, scale_layout="128x4"):
@@ -246,4 +250,35 @@ def grouped_linear(x, ends, weights, bias=None, *, activation=None, alpha=1.0, o
                                     "linear")
     call = _optional.ops.grouped if arrays.compiling() else product
     d = call(x, ends, weights, out_dtype, bias, activation, alpha, out, launch, rows_hint)
+    return d if leading is None else d.reshape(*leading, d.shape[1])
+
+
+def grouped_gated_linear(x, ends, gate, up, gate_bias=None, up_bias=None, *, activation="silu",
+                         limit=None, alpha=1.0, beta=0.0, out_dtype=None, out=None,
+                         quantize_input=False, launch=None, rows_hint=0):
+    """act(x * g^T + gate_bias) * (x * u^T + up_bias) in one launch, where g and u are the matrices
+    of a row's group in gate and up: the first half of the experts of a layer.
+
+    x, ends, rows_hint, quantize_input    as grouped_linear() has them; on 9.0 no float16
+    gate, up                              Stacks that are alike, of groups of [n, k]
+    gate_bias, up_bias                    [n], of all groups; both or neither, of one type
+    activation, limit, alpha, beta        as gated_linear() has them
+
+    Arrays are used, copied and refused as by mm(). There are no gradients; torch.autocast changes
+    nothing.
+    """
+    for what, one in (("gate", gate), ("up", up)):
+        if not isinstance(one, Stack):
+            raise TypeError(f"{what} is {type(one).__name__}; expected a Stack, as stack() makes")
+    arrays = gate.door("gate").arrays
+    _no_gradient(arrays, "grouped_gated_linear", ("x", x), ("gate_bias", gate_bias),
+                 ("up_bias", up_bias))
+    second = _gate_of(up, up_bias, activation, limit, alpha, beta)
+    x, out_dtype, leading = _tokens(x, gate, (gate, up), out_dtype, out, quantize_input, "linear")
+    if arrays.compiling():
+        d = _optional.ops.grouped_gated(x, ends, gate, out_dtype, gate_bias, activation, second,
+                                        out, launch, rows_hint)
+    else:
+        d = product(x, ends, gate, out_dtype, gate_bias, activation, 1.0, out, launch, rows_hint,
+                    second)
     return d if leading is None else d.reshape(*leading, d.shape[1])

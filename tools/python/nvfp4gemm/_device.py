@@ -37,6 +37,11 @@ except ImportError:
     _empty = _empty_of_torch
 
 
+def _capability(device):
+    major, minor = torch.cuda.get_device_capability(device)
+    return 10 * major + minor
+
+
 class _Plan:
     """Lives as long as somebody runs it, even when it was dropped from the table meanwhile."""
 
@@ -69,11 +74,6 @@ def _enter(device):
             _ready.add(device)
         _thread.ready = device
     return True
-
-
-def _capability(device):
-    major, minor = torch.cuda.get_device_capability(device)
-    return 10 * major + minor
 
 
 def _make_plan(key, device, arguments):
@@ -181,22 +181,29 @@ class _GroupedPlan(_Plan):
         self._make(desc, size.value, abi.lib.nvfp4_grouped_plan_create, grouped_)
 
 
-def grouped(operands, ends, rows_hint):
+def grouped(operands, ends, rows_hint, gate=None):
     """Into d of operands, which are describe()'s."""
     a, b, d, order, bias, activation, _, alpha, _, _, launch = operands
     index = b.codes.get_device()
     if not _enter(index):
         with torch.cuda.device(index):
-            return grouped(operands, ends, rows_hint)
+            return grouped(operands, ends, rows_hint, gate)
     packed = isinstance(a, Matrix)
     at_a, at_b = packed and a.places(Torch), b.places(Torch)
     if b.moved_to(at_b) or packed and a.moved_to(at_a):
-        return grouped((a.current() if packed else a, b.current(), *operands[2:]), ends, rows_hint)
+        return grouped((a.current() if packed else a, b.current(), *operands[2:]), ends, rows_hint,
+                       gate)
+    if gate is not None:
+        at_b2 = gate.b2.places(Torch)
+        if gate.b2.moved_to(at_b2):
+            return grouped(operands, ends, rows_hint, gate._replace(b2=gate.b2.current()))
     key = ("grouped", b.groups, _signature(a) if packed else (a.shape, *_of(a)), _signature(b),
            _of(d), order, _of(bias), activation, alpha, launch, rows_hint)
+    if gate is not None:
+        key += (_signature(gate.b2), _of(gate.bias2), *gate[2:])
     plan = _plans.get(key)
     if plan is None:
-        plan = _keep(key, _GroupedPlan(describe_grouped(Torch, b, operands),
+        plan = _keep(key, _GroupedPlan(describe_grouped(Torch, b, operands, gate),
                                        _capability(b.codes.device), rows_hint, ends.data_ptr()))
     to = abi.GemmAddressesFields.from_buffer_copy(_no_addresses)
     if packed:
@@ -207,6 +214,10 @@ def grouped(operands, ends, rows_hint):
     to.d, to.rows = d.data_ptr(), ends.data_ptr()
     if bias is not None:
         to.bias = bias.data_ptr()
+    if gate is not None:
+        to.b2, to.b2_scales, to.b2_tensor_scale = at_b2
+        if gate.bias2 is not None:
+            to.bias2 = gate.bias2.data_ptr()
     workspace = _lend(plan, to) if plan.workspace_bytes else None  # noqa: F841, until the launch
     abi.check(abi.lib.nvfp4_gemm_plan_run(plan.handle, to, _stream_of(index)))
 

@@ -132,8 +132,9 @@ def _same(one, other, what, names):
         raise ValueError(f"{names[0]} has {what} {one}, {names[1]} has {what} {other}")
 
 
-def _beside(door, b, bias, gate, name):
-    """The gate, its operands through the door: the library reads b2 as it does b."""
+def beside(door, b, n, bias, gate, name):
+    """The gate, its operands through the door: the library reads b2 as it does b, which has n
+    columns of the result."""
     b2, names = gate.b2, ("gate", name)
     door.together(b2.codes, name)
     if not door.gpu:
@@ -148,7 +149,7 @@ def _beside(door, b, bias, gate, name):
         raise ValueError("gate_bias and up_bias are given together or not at all")
     bias2 = gate.bias2
     if bias2 is not None:
-        bias2 = door.vector(bias2, "up_bias", b.rows)
+        bias2 = door.vector(bias2, "up_bias", n)
         _same(bias.dtype, bias2.dtype, "type", ("gate_bias", "up_bias"))
     if codes_ld(door.arrays, b) != codes_ld(door.arrays, b2):
         b2 = b2.replace(codes=door.arrays.copy(b2.codes))
@@ -188,7 +189,7 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
     if bias is not None:
         bias = door.vector(bias, "bias" if gate is None else "gate_bias", n)
     if gate is not None:
-        gate = _beside(door, b, bias, gate, names[2])
+        gate = beside(door, b, n, bias, gate, names[2])
     d, order = None, abi.ROW_MAJOR
     if out is not None:
         d, order = door.result(out, "out", m, n)

@@ -94,9 +94,9 @@ def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_inv
     return desc
 
 
-def describe_grouped(arrays, b, operands):
+def describe_grouped(arrays, b, operands, gate=None):
     """The GemmDesc of all groups; operands are describe()'s."""
-    desc = describe(arrays, *operands)
+    desc = describe(arrays, *operands, gate)
     desc.n, desc.l = b.rows_of_a_group, b.groups
     desc.b_batch_stride = b.rows_of_a_group * codes_ld(arrays, b)
     desc.b_scales_batch_stride_bytes = b.bytes_of_a_group

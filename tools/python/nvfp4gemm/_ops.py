@@ -34,6 +34,11 @@ _library.define(
     "grouped(" + _PACKED.format("x") + ", Tensor ends, " + _PACKED.format("weights") + ", "
     "int groups, SymInt rows, SymInt k, ScalarType? out_dtype, Tensor? bias, str? activation, "
     "float alpha, str? launch, int rows_hint) -> Tensor")
+_library.define(
+    "grouped_gated(" + _PACKED.format("x") + ", Tensor ends, " +
+    ", ".join(map(_PACKED.format, ("gate", "up"))) + ", int groups, SymInt rows, SymInt k, "
+    "ScalarType? out_dtype, Tensor? gate_bias, Tensor? up_bias, str activation, float limit, "
+    "float alpha, float beta, str? launch, int rows_hint) -> Tensor")
 _library.define("dequantize(" + _PACKED.format("b") + ", SymInt k, ScalarType dtype) -> Tensor")
 
 
@@ -221,13 +226,17 @@ def _gated_meta(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, gate,
     return x.new_empty((*x.shape[:-1], gate.shape[0]), dtype=_result_type(x, x_scales, out_dtype))
 
 
+def _stack(codes, scales, tensor_scale, factor, layout, format, groups, rows, k):
+    return Stack(codes.reshape(groups, rows, codes.shape[1]), scales, groups, rows, k,
+                 factor if tensor_scale is None else tensor_scale, layout, format)
+
+
 @torch.library.impl(_library, "grouped", "CompositeExplicitAutograd")
 def _grouped(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, ends, weights,
              weights_scales, weights_tensor_scale, weights_factor, weights_layout, weights_format,
              groups, rows, k, out_dtype, bias, activation, alpha, launch, rows_hint):
-    scale = weights_factor if weights_tensor_scale is None else weights_tensor_scale
-    stack = Stack(weights.reshape(groups, rows, weights.shape[1]), weights_scales, groups, rows, k,
-                  scale, weights_layout, weights_format)
+    stack = _stack(weights, weights_scales, weights_tensor_scale, weights_factor, weights_layout,
+                   weights_format, groups, rows, k)
     return product(_part(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, k), ends, stack,
                    out_dtype, bias, activation, alpha, None, launch, rows_hint)
 
@@ -238,6 +247,31 @@ def _grouped_meta(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, end
                   weights_format, groups, rows, k, out_dtype, bias, activation, alpha, launch,
                   rows_hint):
     _together(weights, "weights", {"x": x, "ends": ends, "bias": bias})
+    return x.new_empty((*x.shape[:-1], rows), dtype=_result_type(x, x_scales, out_dtype))
+
+
+@torch.library.impl(_library, "grouped_gated", "CompositeExplicitAutograd")
+def _grouped_gated(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, ends, gate,
+                   gate_scales, gate_tensor_scale, gate_factor, gate_layout, gate_format, up,
+                   up_scales, up_tensor_scale, up_factor, up_layout, up_format, groups, rows, k,
+                   out_dtype, gate_bias, up_bias, activation, limit, alpha, beta, launch,
+                   rows_hint):
+    first = _stack(gate, gate_scales, gate_tensor_scale, gate_factor, gate_layout, gate_format,
+                   groups, rows, k)
+    second = Gate(_stack(up, up_scales, up_tensor_scale, up_factor, up_layout, up_format, groups,
+                         rows, k), up_bias, limit, alpha, beta)
+    return product(_part(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, k), ends, first,
+                   out_dtype, gate_bias, activation, 1.0, None, launch, rows_hint, second)
+
+
+@torch.library.register_fake("nvfp4gemm::grouped_gated", lib=_library)
+def _grouped_gated_meta(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, ends, gate,
+                        gate_scales, gate_tensor_scale, gate_factor, gate_layout, gate_format, up,
+                        up_scales, up_tensor_scale, up_factor, up_layout, up_format, groups, rows,
+                        k, out_dtype, gate_bias, up_bias, activation, limit, alpha, beta, launch,
+                        rows_hint):
+    _together(gate, "gate", {"x": x, "ends": ends, "up": up, "gate_bias": gate_bias,
+                             "up_bias": up_bias})
     return x.new_empty((*x.shape[:-1], rows), dtype=_result_type(x, x_scales, out_dtype))
 
 
@@ -284,6 +318,16 @@ def grouped(x, ends, weights, out_dtype, bias, activation, alpha, out, launch, r
     return _into(out, torch.ops.nvfp4gemm.grouped(
         *_parts(x), ends, *_parts(weights), weights.groups, weights.rows_of_a_group, weights.k,
         out_dtype, bias, activation, alpha, launch, rows_hint))
+
+
+def grouped_gated(x, ends, gate, out_dtype, bias, activation, second, out, launch, rows_hint):
+    """`second` is a Gate."""
+    if out_dtype is None and out is not None:
+        out_dtype = out.dtype
+    return _into(out, torch.ops.nvfp4gemm.grouped_gated(
+        *_parts(x), ends, *_parts(gate), *_parts(second.b2), gate.groups, gate.rows_of_a_group,
+        gate.k, out_dtype, bias, second.bias2, activation, second.limit, second.alpha, second.beta,
+        launch, rows_hint))
 
 
 def quantize(x, tensor_scale, scale_layout, format):

@@ -2,7 +2,7 @@
 """Weights of several groups, as experts have them, and the products of all groups in one launch."""
 from nvfp4gemm import _optional, abi
 from nvfp4gemm._door import Door, number, size
-from nvfp4gemm._eager import result_type
+from nvfp4gemm._eager import beside, result_type
 from nvfp4gemm._gemm import describe_grouped
 from nvfp4gemm._matrix import Matrix, scale_bytes
 
@@ -45,6 +45,8 @@ class Stack(Matrix):
 
     def replace(self, **parts):
         made, own = self.__reduce__()
+        if "codes" in parts and parts["codes"].ndim == 2:
+            parts["codes"] = parts["codes"].reshape((self._groups, self._each, -1))
         names = ("codes", "scales", "groups", "rows", "k", "tensor_scale", "scale_layout", "format")
         return made(**{**dict(zip(names, own)), **parts})
 
@@ -74,9 +76,10 @@ def stack(matrices):
                  first.k, first.tensor_scale, first.scale_layout, first.format)
 
 
-def product(x, ends, b, out_dtype, bias, activation, alpha, out, launch, rows_hint):
-    """grouped_linear() of an x that needs no quantizing."""
-    door = b.door("weights")
+def product(x, ends, b, out_dtype, bias, activation, alpha, out, launch, rows_hint, gate=None):
+    """grouped_linear() of an x that needs no quantizing, or with a Gate grouped_gated_linear()."""
+    name = "weights" if gate is None else "gate"
+    door = b.door(name)
     if not door.gpu:
         b = b.current()
     arrays, n, leading = door.arrays, b.rows_of_a_group, None
@@ -85,7 +88,7 @@ def product(x, ends, b, out_dtype, bias, activation, alpha, out, launch, rows_hi
             x = x.current()
         door.together(x.codes, "x")
         if x.format != b.format:
-            raise ValueError(f"x is in {x.format}, weights in {b.format}")
+            raise ValueError(f"x is in {x.format}, {name} in {b.format}")
         if x.scale_rows:
             raise ValueError("x has several tensor scales; a grouped product takes one")
     else:
@@ -93,11 +96,15 @@ def product(x, ends, b, out_dtype, bias, activation, alpha, out, launch, rows_hi
         leading = given.shape[:-1] if given.ndim != 2 else None
     m, k = x.shape
     if k != b.k:
-        raise ValueError(f"x has k = {k}, weights have k = {b.k}")
+        raise ValueError(f"x has k = {k}, {name} has k = {b.k}")
     alpha, rows_hint = number(alpha, "alpha"), size(rows_hint, "rows_hint")
     ends = door.counts(ends, "ends", b.groups)
     if bias is not None:
-        bias = door.vector(bias, "bias", n)
+        bias = door.vector(bias, "bias" if gate is None else "gate_bias", n)
+    if gate is not None:
+        if gate.b2.groups != b.groups:
+            raise ValueError(f"gate has {b.groups} groups, up has {gate.b2.groups}")
+        gate = beside(door, b, n, bias, gate, "up")
     d, order = None, abi.ROW_MAJOR
     if out is not None:
         d, order = door.result(out, "out", m, n)
@@ -107,9 +114,9 @@ def product(x, ends, b, out_dtype, bias, activation, alpha, out, launch, rows_hi
     operands = (x, b, d, order, bias, activation, None, alpha, 1.0, False, launch)
     try:
         if door.gpu:
-            _optional.device.grouped(operands, ends, rows_hint)
+            _optional.device.grouped(operands, ends, rows_hint, gate)
         else:
-            desc = describe_grouped(arrays, b, operands)
+            desc = describe_grouped(arrays, b, operands, gate)
             abi.check(abi.lib.nvfp4_grouped_reference(abi.GroupedDescFields(
                 gemm=abi.addressof(desc), rows=arrays.address(ends), rows_kind=abi.ROWS_ENDS,
                 rows_hint=rows_hint)))

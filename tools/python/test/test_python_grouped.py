@@ -100,6 +100,64 @@ class Grouped(unittest.TestCase):
                 call()
 
 
+class Gated(unittest.TestCase):
+    """grouped_gated_linear beside a loop of gated_linear."""
+
+    def setUp(self):
+        self.x, self.biases = floats(1, 9, K), (floats(2, N), floats(12, N))
+        self.pairs = [[nvfp4gemm.quantize(floats(seed, N, K), 0.002 + i / 1e4)
+                       for seed in range(3 + 20 * i, 9 + 20 * i)] for i in range(2)]
+        self.gate, self.up = map(nvfp4gemm.stack, self.pairs)
+
+    def of_one(self, x, ends, **options):
+        begin, parts = 0, []
+        for end, gate, up in zip(ends, *self.pairs):
+            rows = x.slice_rows(begin, end) if isinstance(x, nvfp4gemm.Packed) else x[begin:end]
+            parts.append(nvfp4gemm.gated_linear(rows, gate, up, *self.biases, **options))
+            begin = end
+        return np.concatenate(parts)
+
+    def test_rows_have_the_bits_of_their_group(self):
+        packed = nvfp4gemm.quantize(self.x, scale_layout="linear")
+        for options in ({}, {"limit": 1, "alpha": 1.702, "beta": 1}, {"activation": "gelu"}):
+            for ends in ENDS:
+                for x in (self.x, packed):
+                    found = nvfp4gemm.grouped_gated_linear(
+                        x, np.array(ends, np.int32), self.gate, self.up, *self.biases,
+                        out_dtype=np.float32, rows_hint=2, **options)
+                    np.testing.assert_array_equal(
+                        found, self.of_one(x, ends, out_dtype=np.float32, **options))
+
+    def test_quantized_input_and_codes_that_lie_apart(self):
+        ends = np.array(ENDS[0], np.int32)
+        packed = nvfp4gemm.quantize(self.x, scale_layout="linear")
+        expected = nvfp4gemm.grouped_gated_linear(packed, ends, self.gate, self.up)
+        found = nvfp4gemm.grouped_gated_linear(self.x.reshape(3, 3, K), ends, self.gate, self.up,
+                                               quantize_input=True)
+        np.testing.assert_array_equal(found, expected.reshape(3, 3, N))
+        wide = np.zeros((6, N, K // 2 + 16), np.uint8)
+        wide[:, :, :K // 2] = self.up.codes.reshape(6, N, K // 2)
+        apart = nvfp4gemm.Stack(wide, self.up.scales, 6, N, K, self.up.tensor_scale)
+        np.testing.assert_array_equal(
+            nvfp4gemm.grouped_gated_linear(packed, ends, self.gate, apart), expected)
+
+    def test_what_does_not_fit_is_said(self):
+        x, ends = self.x, np.array(ENDS[0], np.int32)
+        fewer = nvfp4gemm.stack(self.pairs[1][:5])
+        linear = nvfp4gemm.stack([one.with_scales("linear") for one in self.pairs[1]])
+        call = nvfp4gemm.grouped_gated_linear
+        for wrong, words in (
+                (lambda: call(x, ends, self.gate, self.pairs[1][0]), "up is Packed"),
+                (lambda: call(x, ends, self.gate, fewer), "gate has 6 groups, up has 5"),
+                (lambda: call(x, ends, self.gate, linear), "gate has scale_layout 128x4, up has"),
+                (lambda: call(x, ends, self.gate, self.up, self.biases[0]), "together or not at"),
+                (lambda: call(x, ends, self.gate, self.up, *self.biases, activation=None),
+                 "a gate has one"),
+                (lambda: call(x[:, :32], ends, self.gate, self.up), "gate has k = 64")):
+            with self.subTest(words), self.assertRaisesRegex((TypeError, ValueError), words):
+                wrong()
+
+
 class OnTorch(unittest.TestCase):
     def test_rows_have_the_bits_of_their_group(self):
         try:
@@ -129,6 +187,14 @@ class OnTorch(unittest.TestCase):
                         begin = end
             with self.assertRaisesRegex(ValueError, "x requires a gradient"):
                 nvfp4gemm.grouped_linear(x.clone().requires_grad_(), there, weights)
+            ups = nvfp4gemm.stack(matrices[::-1])
+            for a in (x, nvfp4gemm.quantize(x, scale_layout="linear")):
+                found = nvfp4gemm.grouped_gated_linear(a, there, weights, ups).float()
+                for begin, end, g, u in zip([0, *ENDS[-1]], ENDS[-1], matrices, matrices[::-1]):
+                    rows = a[begin:end] if a is x else a.slice_rows(begin, end)
+                    one = nvfp4gemm.gated_linear(rows, g, u, out_dtype=torch.float32)
+                    # a unit of the last place of float16 or bfloat16
+                    torch.testing.assert_close(found[begin:end], one, atol=1e-4, rtol=2 ** -7)
 
     def test_torch_compile_keeps_a_layer_whole(self):
         try:
@@ -151,7 +217,9 @@ class OnTorch(unittest.TestCase):
                     x.reshape(3, 3, K), ends, weights, bias, activation="silu", alpha=0.5,
                     out_dtype=torch.float32, rows_hint=3),
                 lambda x, ends: nvfp4gemm.grouped_linear(x, ends, weights, quantize_input=True),
-                lambda x, ends: nvfp4gemm.grouped_linear(a, ends, weights, out=out) + x.sum())
+                lambda x, ends: nvfp4gemm.grouped_linear(a, ends, weights, out=out) + x.sum(),
+                lambda x, ends: nvfp4gemm.grouped_gated_linear(x, ends, weights, weights, bias,
+                                                               bias, limit=7) * 2)
             for i, layer in enumerate(cases):
                 with self.subTest(device=device, case=i):
                     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
