@@ -657,8 +657,8 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
 
 /* struct_size is sizeof(nvfp4_grouped_desc), larger ones as in nvfp4_gemm_desc.
  *   gemm         rules as for one product, with m the rows that exist, l the groups, b and b2
- *                [l][n][k] and a, d [m]; batch strides of a, c, d are not looked at. Read during the call
- *                only.
+ *                [l][n][k] and a, d [m]; batch strides of a, c and d are not looked at. It is read
+ *                during the call only.
  *   rows         yours to see to: ENDS never fall and the last is at most m; COUNTS are 0 to
  *                capacity. The kernel cuts what is not: nothing outside D is written. Rows of no
  *                group keep their bytes. With COUNTS capacity is at least 1 and capacity * l

@@ -175,7 +175,8 @@ def main():
                   for way in (grouped, loop))
     share = (np.abs(one - other) / bound(kind, layer, x, rows, weights, ends)).max()
     print(f"{kind.word}: {given.tokens} tokens, {given.top} of {given.experts} experts each, a "
-          f"grouped gated product and a grouped one; differs from a loop of single products by {share:.3f} of the bound")
+          f"grouped gated product and a grouped one; differs from a loop of single products by "
+          f"{share:.3f} of the bound")
     if not share <= 1:
         raise SystemExit("the two differ by more than the bound")
 
