@@ -74,8 +74,15 @@ bool Scheduler::turn(bool wake) {
   for (size_t tried = 0; tried < live_.size(); ++tried) {
     if (next_ >= live_.size()) next_ = 0;
     Entry& entry = live_[next_];
-    bool ran = (wake || entry.rests_until <= executed_) && turn_of(*entry.warp);
-    if (ran) rest(entry);
+    if (is_still(entry) || (!wake && entry.rests_until > executed_)) {
+      ++next_;
+      continue;
+    }
+    const bool ran = turn_of(*entry.warp);
+    if (ran)
+      rest(entry);
+    else
+      entry.still_at = cluster_->progress;
     if (!entry.warp->live())
       end_warp(*entry.warp);  // takes it out of live_, so next_ is the one after it
     else
@@ -83,6 +90,12 @@ bool Scheduler::turn(bool wake) {
     if (ran) return true;
   }
   return false;
+}
+
+// Only the warp itself, and what is done where nothing runs, lets a fragment of it go on without
+// progress. So warps that wait are not looked at again and again.
+bool Scheduler::is_still(const Entry& entry) const {
+  return entry.still_at == cluster_->progress && !cluster_->waits_expire;
 }
 
 void Scheduler::rest(Entry& entry) {
@@ -174,7 +187,11 @@ void Scheduler::complete_work(bool forced) {
 bool Scheduler::nothing_runs() {
   if (!cluster_->async.empty()) return complete_work(true), false;
   bool unparked = false;
-  for (Entry& entry : live_) unparked |= entry.warp->flow.unpark(~0u);
+  for (Entry& entry : live_) {
+    if (!entry.warp->flow.unpark(~0u)) continue;
+    unparked = true;
+    entry.still_at = ~0ull;
+  }
   if (unparked) return false;
   if (++expired_rounds_ > 2 * expiry_rounds) {
     expired_rounds_ = 0;

@@ -25,8 +25,10 @@ class Scheduler {
  private:
   struct Entry {
     Warp* warp;
-    uint64_t rests_until = 0;  // in executed_
+    uint64_t rests_until = 0;   // in executed_
+    uint64_t still_at = ~0ull;  // Cluster::progress when no fragment could go on
   };
+  bool is_still(const Entry& entry) const;
 
   bool turn();           // one quantum of the next warp that can go on; false: there is none
   bool turn(bool wake);  // the same; `wake`: of those that rest, too
