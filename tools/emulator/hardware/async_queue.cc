@@ -47,6 +47,10 @@ AsyncQueue::Pending& AsyncQueue::pending(Chain chain) {
   const auto lag = lag_until_.find(chain);
   Pending p{chain, lag == lag_until_.end() ? 0 : lag->second, {}};
   if (p.lag_until) lag_until_.erase(lag);
+  if (!spare_.empty()) {
+    p.works = std::move(spare_.back());
+    spare_.pop_back();
+  }
   return *chains_.insert(at, std::move(p));
 }
 
@@ -81,7 +85,11 @@ bool AsyncQueue::complete_one() {
     if (!lags(*other)) it = other;
   }
   Work work = std::move(it->works[it->next]);
-  if (++it->next == it->works.size()) chains_.erase(it);
+  if (++it->next == it->works.size()) {
+    it->works.clear();
+    spare_.push_back(std::move(it->works));
+    chains_.erase(it);
+  }
   --size_;
   work.effect();
   return true;

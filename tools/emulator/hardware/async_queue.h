@@ -55,7 +55,8 @@ class AsyncQueue {
   uint64_t ticks_ = 0;
   std::map<Chain, uint64_t> lag_until_;  // ticks, of new chains that stay behind the others
   size_t size_ = 0;
-  std::vector<Pending> chains_;  // by their number
+  std::vector<Pending> chains_;           // by their number
+  std::vector<std::vector<Work>> spare_;  // of chains that are gone
 };
 
 }  // namespace emu

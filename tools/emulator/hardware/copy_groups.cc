@@ -2,41 +2,42 @@
 // See copy_groups.h.
 #include "tools/emulator/hardware/copy_groups.h"
 
-#include <algorithm>
-
 namespace emu {
 
-CopyGroups::Handle CopyGroups::issue(uint32_t thread) {
-  auto copy = std::make_shared<Copy>();
-  join(thread, copy);
+CopyGroups::Thread& CopyGroups::thread(uint32_t number) {
+  if (number >= threads_.size()) threads_.resize(number + 1);
+  return threads_[number];
+}
+
+CopyGroups::Handle CopyGroups::issue(uint32_t number) {
+  const Handle copy = &copies_.emplace_back();
+  join(number, copy);
   return copy;
 }
 
-void CopyGroups::join(uint32_t thread, const Handle& copy) {
-  threads_[thread].open.push_back(copy);
+void CopyGroups::join(uint32_t number, Handle copy) { thread(number).copies.push_back(copy); }
+
+void CopyGroups::commit(uint32_t number) {
+  Thread& t = thread(number);
+  t.ends.push_back(t.copies.size());
 }
 
-void CopyGroups::commit(uint32_t thread) {
-  Thread& t = threads_[thread];
-  t.groups.push_back(std::move(t.open));
-  t.open.clear();
+// Who waits asks again and again: what is complete is not looked at twice.
+bool CopyGroups::complete(Thread& t, size_t end, bool only_reads) {
+  size_t& known = only_reads ? t.read : t.done;
+  const bool Copy::*const flag = only_reads ? &Copy::read : &Copy::done;
+  while (known < end && t.copies[known]->*flag) ++known;
+  return known >= end;
 }
 
-bool CopyGroups::complete(const Group& group, bool only_reads) {
-  return std::all_of(group.begin(), group.end(),
-                     [&](const Handle& c) { return only_reads ? c->read : c->done; });
+bool CopyGroups::complete(uint32_t number, uint32_t allowed, bool only_reads) {
+  Thread& t = thread(number);
+  return t.ends.size() <= allowed || complete(t, t.ends[t.ends.size() - 1 - allowed], only_reads);
 }
 
-bool CopyGroups::complete(uint32_t thread, uint32_t allowed, bool only_reads) {
-  auto& groups = threads_[thread].groups;
-  while (!groups.empty() && complete(groups.front(), false)) groups.pop_front();
-  if (groups.size() <= allowed) return true;
-  return std::all_of(groups.begin(), groups.end() - allowed,
-                     [&](const Group& g) { return complete(g, only_reads); });
-}
-
-bool CopyGroups::all_complete(uint32_t thread) {
-  return complete(thread, 0, false) && complete(threads_[thread].open, false);
+bool CopyGroups::all_complete(uint32_t number) {
+  Thread& t = thread(number);
+  return complete(t, t.copies.size(), false);
 }
 
 }  // namespace emu

@@ -5,23 +5,24 @@
 // waits until at most the n youngest groups are incomplete.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
-#include <memory>
+#include <vector>
 
 namespace emu {
 
 class CopyGroups {
  public:
-  // How far one copy came. `read` = its source may be reused; `done` = its writes are visible.
+  // How far one copy came. `read` = its source may be reused; `done` = its writes are visible, and
+  // its source may be. What is set stays so.
   struct Copy {
     bool read = false, done = false;
   };
-  using Handle = std::shared_ptr<Copy>;  // kept by the effect, so it may outlive the thread
+  using Handle = Copy*;  // as long as the CTA, which its cluster keeps to its end
 
   Handle issue(uint32_t thread);
-  void join(uint32_t thread, const Handle& copy);  // that another thread issued, for both
+  void join(uint32_t thread, Handle copy);  // that another thread issued, for both
   void commit(uint32_t thread);
   // True when all but the `allowed` youngest committed groups are complete.
   bool complete(uint32_t thread, uint32_t allowed, bool only_reads);
@@ -29,13 +30,15 @@ class CopyGroups {
   bool all_complete(uint32_t thread);
 
  private:
-  using Group = std::deque<Handle>;
   struct Thread {
-    Group open;
-    std::deque<Group> groups;
+    std::vector<Handle> copies;  // in their order
+    std::vector<size_t> ends;    // of the groups: how many copies there are up to it
+    size_t done = 0, read = 0;   // copies from the first on that are known to be
   };
-  static bool complete(const Group& group, bool only_reads);
-  std::map<uint32_t, Thread> threads_;
+  Thread& thread(uint32_t number);
+  static bool complete(Thread& thread, size_t end, bool only_reads);
+  std::deque<Copy> copies_;
+  std::vector<Thread> threads_;
 };
 
 }  // namespace emu

@@ -49,31 +49,28 @@ void require_running(const Cta& from, const Cta& to, const char* who) {
              who, to.rank));
 }
 
-void post(const Warp& warp, AsyncQueue::Chain chain, const ptx::Instr& in,
-          std::function<void()> effect) {
-  Cluster& cluster = warp.cta.cluster;
-  const auto what = [&warp, &in] {
-    const Dim3& block = warp.cta.id;
-    return format("%s of PTX line %u, issued by warp %u of block (%u,%u,%u)", in.opcode,
-                  in.pos.line, warp.index, block.x, block.y, block.z);
-  };
-  const size_t number = cluster.observers.posted(warp, in);
-  const uint32_t active = warp.executing;
-  cluster.async.post(
-      chain, what,
-      [&warp, &in, &cluster, active, number, actor = cluster.actor, effect = std::move(effect)] {
-        cluster.observers.each([=](Observer& o) { o.completing(number); });
-        const Actor interrupted = std::exchange(cluster.actor, actor);
-        try {
-          effect();
-        } catch (const Fault& fault) {
-          if (fault.located) throw;
-          throw report::located_effect(fault, warp, in, active);
-        }
-        cluster.actor = interrupted;
-        cluster.observers.each([=](Observer& o) { o.completed(number); });
-        ++cluster.progress;
-      });
+std::string Posted::name(const Warp& warp, const ptx::Instr& in) {
+  const Dim3& block = warp.cta.id;
+  return format("%s of PTX line %u, issued by warp %u of block (%u,%u,%u)", in.opcode, in.pos.line,
+                warp.index, block.x, block.y, block.z);
+}
+
+Actor Posted::begin() {
+  Cluster& cluster = warp_->cta.cluster;
+  cluster.observers.each([this](Observer& o) { o.completing(number_); });
+  return std::exchange(cluster.actor, actor_);
+}
+
+void Posted::end(const Actor& interrupted) {
+  Cluster& cluster = warp_->cta.cluster;
+  cluster.actor = interrupted;
+  cluster.observers.each([this](Observer& o) { o.completed(number_); });
+  ++cluster.progress;
+}
+
+void Posted::rethrow(const Fault& fault) const {
+  if (fault.located) throw;  // the one that is being handled
+  throw report::located_effect(fault, *warp_, *in_, active_);
 }
 
 }  // namespace emu::glue

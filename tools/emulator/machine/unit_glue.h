@@ -2,8 +2,8 @@
 // What the instructions of the hardware units (mbarrier, bulk copies, tcgen05) have in common.
 #pragma once
 
-#include <functional>
 #include <string>
+#include <utility>
 
 #include "tools/emulator/machine/machine.h"
 
@@ -26,10 +26,48 @@ Target target(const Warp& warp, const ptx::Instr& in, const ptx::Operand& op, ui
 // Work that touches another CTA's memory or barriers after that CTA has ended is a Fault.
 void require_running(const Cta& from, const Cta& to, const char* who);
 
-// Posts work of `in` to the cluster's queue; a Fault in it names the warp and the PTX line that
-// started it.
-void post(const Warp& warp, AsyncQueue::Chain chain, const ptx::Instr& in,
-          std::function<void()> effect);
+// Work of an instruction on its way: around its effect, observers are told, and a Fault in it names
+// the warp and the PTX line that started it.
+class Posted {
+ public:
+  Posted(const Warp& warp, const ptx::Instr& in)
+      : warp_(&warp),
+        in_(&in),
+        number_(warp.cta.cluster.observers.posted(warp, in)),
+        active_(warp.executing),
+        actor_(warp.cta.cluster.actor) {}
+  template <class F>
+  void complete(F& effect) {
+    const Actor interrupted = begin();
+    try {
+      effect();
+    } catch (const Fault& fault) {
+      rethrow(fault);
+    }
+    end(interrupted);
+  }
+  static std::string name(const Warp& warp, const ptx::Instr& in);
+
+ private:
+  Actor begin();
+  void end(const Actor& interrupted);
+  [[noreturn]] void rethrow(const Fault& fault) const;
+  const Warp* warp_;
+  const ptx::Instr* in_;
+  size_t number_;
+  uint32_t active_;
+  Actor actor_;
+};
+
+// Posts work of `in` to the cluster's queue. A function object of its own type is allocated once.
+template <class F>
+void post(const Warp& warp, AsyncQueue::Chain chain, const ptx::Instr& in, F effect) {
+  warp.cta.cluster.async.post(
+      chain, [&warp, &in] { return Posted::name(warp, in); },
+      [posted = Posted(warp, in), effect = std::move(effect)]() mutable {
+        posted.complete(effect);
+      });
+}
 
 // Calls f(lane) for every active lane, lowest first; a Fault names the lane.
 template <class F>

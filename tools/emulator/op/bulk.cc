@@ -120,7 +120,7 @@ void send(Warp& warp, const Instr& in, uint32_t lanes, const Shipment& s,
           std::function<void(const SharedMemory&, const GlobalMemory&)> write) {
   Cta* cta = &warp.cta;
   std::vector<AsyncWork> all;
-  CopyGroups::Handle handle;
+  CopyGroups::Handle handle = nullptr;
   const SharedMemory* here = nullptr;
   const GlobalMemory* there = nullptr;
   glue::each_lane(lanes, [&](uint32_t lane) {

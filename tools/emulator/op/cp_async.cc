@@ -17,7 +17,10 @@ using ptx::Mod;
 using ptx::Step;
 
 AsyncQueue::Chain chain_of(Warp& warp, uint32_t lane) {
-  AsyncQueue::Chain& chain = warp.cta.units.copy_chains[warp.thread(lane)];
+  std::vector<AsyncQueue::Chain>& chains = warp.cta.units.copy_chains;
+  const uint32_t thread = warp.thread(lane);
+  if (thread >= chains.size()) chains.resize(thread + 1);
+  AsyncQueue::Chain& chain = chains[thread];
   if (!chain) chain = warp.cta.cluster.async.new_chain();
   return chain;
 }
