@@ -3,10 +3,13 @@
 #include "tools/emulator/order/global_order.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace emu {
 
 namespace {
+
+constexpr size_t most_spare = 512;  // pages, which take 36 KiB each
 
 // Only ever under the lock; read without it.
 void widen(std::atomic<uint64_t>& begin, std::atomic<uint64_t>& end, uint64_t from, uint64_t to) {
@@ -31,10 +34,36 @@ uint64_t first_shared(const Rows& rows, uint64_t from, uint64_t to) {
 
 }  // namespace
 
+void GlobalOrder::Page::clear() {
+  written = false;
+  for (Chunk& chunk : chunks) chunk.clear();
+  std::fill(std::begin(last), std::end(last), uint8_t(0));
+}
+
+std::vector<std::unique_ptr<GlobalOrder::Page>>& GlobalOrder::spare_pages() {
+  thread_local std::vector<std::unique_ptr<Page>> spare;
+  return spare;
+}
+
+std::unique_ptr<GlobalOrder::Page> GlobalOrder::new_page() {
+  auto& spare = spare_pages();
+  if (spare.empty()) return std::make_unique<Page>();
+  std::unique_ptr<Page> page = std::move(spare.back());
+  spare.pop_back();
+  page->clear();
+  return page;
+}
+
+GlobalOrder::~GlobalOrder() {
+  auto& spare = spare_pages();
+  for (auto& [number, page] : pages_)
+    if (spare.size() < most_spare) spare.push_back(std::move(page));
+}
+
 GlobalOrder::Page& GlobalOrder::page_of(uint64_t number) {
   std::lock_guard guard(lock_);
   std::unique_ptr<Page>& page = pages_[number];
-  if (!page) page = std::make_unique<Page>();
+  if (!page) page = new_page();
   return *page;
 }
 

@@ -28,6 +28,11 @@ class GlobalOrder {
   struct Page;
 
  public:
+  GlobalOrder() = default;
+  GlobalOrder(const GlobalOrder&) = delete;
+  GlobalOrder& operator=(const GlobalOrder&) = delete;
+  ~GlobalOrder();
+
   // The pages that one cluster accessed last, which it finds again without the lock of all.
   class Near {
     friend class GlobalOrder;
@@ -97,7 +102,12 @@ class GlobalOrder {
     bool written = false;
     Chunk chunks[page_bytes / 16];
     uint8_t last[page_bytes];
+    void clear();
   };
+  // Pages of the host thread's earlier launches: most tests and many programs launch small grids
+  // one after the other.
+  static std::vector<std::unique_ptr<Page>>& spare_pages();
+  static std::unique_ptr<Page> new_page();
   struct Region {
     bool written = false;
     std::vector<size_t> reads;
