@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "tools/emulator/arithmetic/softfloat_f32.h"
+#include "tools/emulator/arithmetic/softfloat_normal.h"
 
 namespace emu::soft {
 
@@ -168,26 +168,40 @@ uint64_t encode(const Number& n, const Format& to, const Rules& rules) {
 
 namespace {
 
-// softfloat_f32.h applies; .ftz does nothing to normal numbers.
-bool plain32(const Format& f, const Rules& r) {
-  return f.mantissa_bits == 23 && r.round == Round::nearest && !r.sat && !r.relu && !r.satfinite;
+// softfloat_normal.h may apply; .ftz does nothing to normal numbers and zeros.
+bool is_plain(const Rules& r) {
+  return r.round == Round::nearest && !r.sat && !r.relu && !r.satfinite;
 }
-constexpr uint64_t one32 = 0x3F800000;
+
+// Calls f(NormalOf) for the format's, if it has one.
+template <class F>
+bool by_normal(const Format& of, const Rules& rules, F f) {
+  if (!is_plain(rules)) return false;
+  switch (of.mantissa_bits) {
+    case f32.mantissa_bits: return f.template operator()<NormalOf<f32>>();
+    case f16.mantissa_bits: return f.template operator()<NormalOf<f16>>();
+    case bf16.mantissa_bits: return f.template operator()<NormalOf<bf16>>();
+    default: return false;
+  }
+}
 
 }  // namespace
 
 uint64_t add(uint64_t a, uint64_t b, const Format& f, const Rules& rules) {
-  if (uint64_t r; plain32(f, rules) && fma32(a, one32, b, &r)) return r;
+  uint64_t r;
+  if (by_normal(f, rules, [&]<class N>() { return N::fma(a, N::one, b, &r); })) return r;
   return encode(plus(decode(a, f, rules.ftz), decode(b, f, rules.ftz), rules.round), f, rules);
 }
 
 uint64_t mul(uint64_t a, uint64_t b, const Format& f, const Rules& rules) {
-  if (uint64_t r; plain32(f, rules) && mul32(a, b, &r)) return r;
+  uint64_t r;
+  if (by_normal(f, rules, [&]<class N>() { return N::mul(a, b, &r); })) return r;
   return encode(times(decode(a, f, rules.ftz), decode(b, f, rules.ftz)), f, rules);
 }
 
 uint64_t fma(uint64_t a, uint64_t b, uint64_t c, const Format& f, const Rules& rules) {
-  if (uint64_t r; plain32(f, rules) && fma32(a, b, c, &r)) return r;
+  uint64_t r;
+  if (by_normal(f, rules, [&]<class N>() { return N::fma(a, b, c, &r); })) return r;
   Number product = times(decode(a, f, rules.ftz), decode(b, f, rules.ftz));
   return encode(plus(product, decode(c, f, rules.ftz), rules.round), f, rules);
 }
