@@ -4,6 +4,10 @@
 
 namespace emu {
 
+namespace {
+constexpr size_t few = 4;
+}  // namespace
+
 void Clock::raise_lane(uint32_t warp, uint32_t lane, uint32_t time) {
   const uint32_t thread = 32 * warp + lane;
   const auto at = std::lower_bound(lanes_.begin(), lanes_.end(), thread,
@@ -15,7 +19,8 @@ void Clock::raise_lane(uint32_t warp, uint32_t lane, uint32_t time) {
 }
 
 // What is known of all lanes need not be said of one. Mostly nothing is new, as where a flag is
-// polled. Nothing is allocated once the scratch is large enough: it keeps what it is swapped for.
+// polled. Where much is, nothing is allocated once the scratch is large enough: it keeps what it is
+// swapped for.
 void Clock::join_lanes(const Clock& other) {
   auto mine = lanes_.cbegin();
   const auto is_known = [&](const LaneTime& l) {
@@ -23,11 +28,26 @@ void Clock::join_lanes(const Clock& other) {
     while (mine != lanes_.cend() && mine->thread < l.thread) ++mine;
     return mine != lanes_.cend() && mine->thread == l.thread && mine->time >= l.time;
   };
-  if (std::all_of(other.lanes_.begin(), other.lanes_.end(), is_known)) return;
+  // A release of one lane brings one: it finds its place among the others.
+  const LaneTime* news[few];
+  size_t n = 0;
+  for (const LaneTime& l : other.lanes_) {
+    if (is_known(l)) continue;
+    if (n < few) news[n] = &l;
+    if (++n > few) break;
+  }
+  if (n == 0) return;
+  const auto is_of_all = [&](const LaneTime& l) { return l.time <= (*this)[l.thread / 32]; };
+  if (n <= few) {
+    if (lanes_.size() + n > lanes_.capacity()) std::erase_if(lanes_, is_of_all);
+    for (size_t i = 0; i < n; ++i)
+      raise_lane(news[i]->thread / 32, news[i]->thread % 32, news[i]->time);
+    return;
+  }
   thread_local std::vector<LaneTime> both;
   both.clear();
   const auto add = [&](const LaneTime& l) {
-    if (l.time > (*this)[l.thread / 32]) both.push_back(l);
+    if (!is_of_all(l)) both.push_back(l);
   };
   auto a = lanes_.cbegin(), b = other.lanes_.cbegin();
   while (a != lanes_.cend() || b != other.lanes_.cend()) {
