@@ -110,6 +110,7 @@ void BodyParser::registers() {
   for (const RegisterName& n : d.names) {
     check_name(n.name, n.pos);
     if (!n.is_range) declare_register(n.name, d, n.pos);
+    if (n.is_range) scopes_.expect(n.count);
     for (uint32_t i = 0; i < n.count; ++i)
       declare_register(scopes_.keep(std::string(n.name) + std::to_string(i)), d, n.pos);
   }

@@ -2,6 +2,8 @@
 // Declaration and search of names.
 #include "tools/emulator/ptx/symbols.h"
 
+#include <algorithm>
+
 namespace emu::ptx {
 
 void check_name(std::string_view name, SourcePos pos) {
@@ -15,6 +17,13 @@ void Scopes::declare(std::string_view name, const Symbol& symbol, SourcePos pos)
       scopes_.back().is_body && scopes_[scopes_.size() - 2].symbols.count(name);
   if (is_parameter || !scopes_.back().symbols.emplace(name, symbol).second)
     throw PtxError(pos, "'" + std::string(name) + "' is declared twice in one scope");
+}
+
+// Sizes double, as those of vectors do: many small ranges in turn are not to move all names each.
+void Scopes::expect(size_t names) {
+  auto& symbols = scopes_.back().symbols;
+  const size_t wanted = symbols.size() + names;
+  if (wanted > symbols.bucket_count()) symbols.reserve(std::max(wanted, 2 * symbols.size()));
 }
 
 const Symbol* Scopes::find(std::string_view name) const {

@@ -57,6 +57,7 @@ class Scopes {
   void pop(F resolved);
 
   void declare(std::string_view name, const Symbol& symbol, SourcePos pos);
+  void expect(size_t names);  // so many will be declared in the innermost scope
   // A function or a kernel, which is seen everywhere once it is declared, and in the texts that are
   // expanded before their turn.
   void declare_function(std::string_view name, uint32_t number) {
