@@ -849,7 +849,8 @@ enum { NVFP4_FUSED_UNSET = 0, NVFP4_FUSED_SILU_MUL = 1, NVFP4_FUSED_RMS_NORM = 2
 
 /* Operands of a fused quantizer, all in device memory; in host memory for the function ..._host.
  *   struct_size  sizeof(nvfp4_fused_quantize_desc); larger ones as in nvfp4_gemm_desc.
- *   rows, k      0 .. 2^31-1; k a multiple of 16. Either 0: success, nothing is read or written.
+ *   rows, k      0 .. 2^31-1; k a multiple of 16, of 32 for MXFP4. Either 0: success, nothing is
+ *                read or written.
  *   type         of x, y and weight: NVFP4_TYPE_F16, _BF16 or _F32, and their alignment. x_ld and
  *                y_ld >= k. Rows, and a weight, that start at multiples of 16 bytes are read
  *                faster.
@@ -870,7 +871,7 @@ typedef struct nvfp4_fused_quantize_desc {
   const void *weight;
   void *codes;                         /* E2M1, two to a byte                                     */
   int64_t codes_ld;
-  void *scales;                        /* UE4M3, scale_layout                                     */
+  void *scales;                        /* as format says, in scale_layout                         */
   float *tensor_scale_device;          /* DEVICE: read; ROW_AMAX: written                         */
   float tensor_scale;                  /* VALUE: finite, above 0                                  */
   float epsilon;

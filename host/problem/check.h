@@ -38,9 +38,10 @@ nvfp4_status check_quantize(const float* x, int64_t x_ld, int64_t rows, int64_t 
 // numbers.
 enum class QuantizerCall { workspace, quantize, dequantize, quantize_host, dequantize_host };
 nvfp4_status check_quantizer(const nvfp4_quantize_desc* desc, QuantizerCall call, bool* empty);
-// Format of quantized codes and rule of their scales. `all` tells whether the function takes every
-// format or only NVFP4.
-nvfp4_status check_format(int32_t format, int32_t scale_rule, bool all);
+// Format of quantized codes and rule of their scales.
+nvfp4_status check_format(int32_t format, int32_t scale_rule);
+// Whether the format takes the tensor scale.
+nvfp4_status check_second_level(int32_t format, int32_t tensor_scale_mode, float tensor_scale);
 nvfp4_status check_fused(const nvfp4_fused_quantize_desc* desc, bool* empty);
 // Rules of nvfp4_grouped_desc before its variant, and those after it. `gemm` becomes desc->gemm as
 // the kernels take it: l groups, while A, C and D have no batches and stride 0.

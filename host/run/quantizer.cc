@@ -82,6 +82,8 @@ FusedParams make_params(const nvfp4_fused_quantize_desc& desc) {
   p.scale.source = static_cast<uint32_t>(desc.tensor_scale_mode);
   p.k = f32_from_bits(f32_from_integer(static_cast<int32_t>(desc.k)).bits);
   p.epsilon = desc.epsilon;
+  p.format = static_cast<uint32_t>(desc.format);
+  p.floor_rule = desc.scale_rule == NVFP4_SCALE_RULE_FLOOR;
   return p;
 }
 

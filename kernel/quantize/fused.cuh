@@ -10,6 +10,15 @@
 
 namespace nvfp4 {
 
+// Quantizes 16 elements of the result in the format that the caller asks for, and stores them.
+__device__ inline void store_result(const FusedParams& p, uint32_t row, uint32_t block,
+                                    const float (&z)[kBlock], const TensorScale& t) {
+  if (p.format != kFormatNvfp4) {
+    return store_block_ue8m0(p.nvfp4, p.format, p.floor_rule != 0, row, block, z);
+  }
+  store_block(p.nvfp4, row, block, quantize_block(z, t));
+}
+
 // ---- silu(x) * y -------------------------------------------------------------------------------
 
 // x / (1 + 2^-w) of docs/numerics.md, "Activations", with its names. NaN stays NaN.
@@ -49,7 +58,7 @@ __device__ void silu_mul(const FusedParams& p) {
     float z[kBlock];
 #pragma unroll
     for (uint32_t i = 0; i < kBlock; ++i) z[i] = __fmul_rn(silu(x.value(i)), y.value(i));
-    store_block(p.nvfp4, row, place.block, quantize_block(z, t));
+    store_result(p, row, place.block, z, t);
   }
 }
 
@@ -125,7 +134,7 @@ __device__ void quantize_normed(const FusedParams& p, uint32_t row, uint32_t blo
                                 const Words<Type>& h, float factor, const TensorScale& t) {
   float z[kBlock];
   normed(p, block, h, factor, z);
-  store_block(p.nvfp4, row, block, quantize_block(z, t));
+  store_result(p, row, block, z, t);
 }
 
 // The row's tensor scale, made from its normalised elements.

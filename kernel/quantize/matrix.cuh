@@ -3,7 +3,9 @@
 #pragma once
 
 #include "kernel/common/block.cuh"
+#include "kernel/common/operand_format.h"
 #include "kernel/quantize/params.h"
+#include "kernel/quantize/ue8m0.cuh"
 
 namespace nvfp4 {
 
@@ -126,6 +128,19 @@ __device__ inline void store_block(const Nvfp4Matrix& q, uint32_t row, uint32_t 
   store_codes(q.codes + row * q.codes_row_bytes + static_cast<int64_t>(block) * (kBlock / 2), b.low,
               b.high, q.vectors != 0);
   q.scales[scale_at(row, block, q.blocks, q.scales_are_tiles != 0)] = static_cast<uint8_t>(b.scale);
+}
+
+// Quantizes 16 elements to a UE8M0 scale and stores both. With MXFP4 two neighbouring threads share
+// a scale, and one of them stores it.
+__device__ inline void store_block_ue8m0(const Nvfp4Matrix& q, uint32_t format, bool floor,
+                                         uint32_t row, uint32_t block, const float (&x)[kBlock]) {
+  const bool shared = format == kFormatMxfp4;
+  float largest = largest_magnitude(x);
+  if (shared) largest = largest_of_pair(largest);
+  const Block b = quantize_block_ue8m0(x, largest, floor);
+  store_codes(q.codes + row * q.codes_row_bytes + static_cast<int64_t>(block) * (kBlock / 2), b.low,
+              b.high, q.vectors != 0);
+  if (!shared || block % 2 == 0) store_scale(q, row, block, shared, b.scale);
 }
 
 // ---- The tensor scale --------------------------------------------------------------------------

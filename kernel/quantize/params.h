@@ -73,8 +73,10 @@ struct FusedParams {
   Nvfp4Matrix nvfp4;
   TensorScaleParams scale;
   float k, epsilon;
+  uint32_t format, floor_rule;  // as in QuantizeParams
 };
-static_assert(sizeof(FusedParams) == 120 && NVFP4_OFFSET_IS(FusedParams, k, 112));
+static_assert(sizeof(FusedParams) == 128 && NVFP4_OFFSET_IS(FusedParams, k, 112) &&
+              NVFP4_OFFSET_IS(FusedParams, format, 120));
 
 // Converts scales between layouts, for several matrices.
 struct ScaleConvertParams {

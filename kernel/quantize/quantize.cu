@@ -30,24 +30,10 @@
 #include "kernel/quantize/fused.cuh"
 #include "kernel/quantize/matrix.cuh"
 #include "kernel/quantize/rows.cuh"
-#include "kernel/quantize/ue8m0.cuh"
 
 namespace nvfp4 {
 
 // ---- Quantize ----------------------------------------------------------------------------------
-
-// A thread's 16 elements. If two threads share a scale, one of them stores it.
-__device__ inline void quantize_ue8m0(const QuantizeParams& p, uint32_t row, uint32_t block,
-                                      const float (&x)[kBlock]) {
-  const bool shared = p.format == kFormatMxfp4;
-  float largest = largest_magnitude(x);
-  if (shared) largest = largest_of_pair(largest);
-  const Block b = quantize_block_ue8m0(x, largest, p.floor_rule != 0);
-  const Nvfp4Matrix& q = p.nvfp4;
-  store_codes(q.codes + row * q.codes_row_bytes + static_cast<int64_t>(block) * (kBlock / 2), b.low,
-              b.high, q.vectors != 0);
-  if (!shared || block % 2 == 0) store_scale(q, row, block, shared, b.scale);
-}
 
 // Handles a thread's blocks, the first of which is being loaded into `next`. Each kind of scales
 // has a loop of its own, otherwise the loop would need the registers of both.
@@ -80,7 +66,7 @@ __device__ void quantize(const QuantizeParams& p) {
   if (p.format != kFormatNvfp4) {
     if (!there) return;
     return each_block<Type>(p, place, next, [&](uint32_t row, const float(&x)[kBlock]) {
-      quantize_ue8m0(p, row, place.block, x);
+      store_block_ue8m0(p.nvfp4, p.format, p.floor_rule != 0, row, place.block, x);
     });
   }
   const TensorScale t = tensor_scale(p.scale);

@@ -24,6 +24,8 @@ struct Problem {
   bool device_scale = false;
   int32_t pdl = NVFP4_PDL_OFF;
   bool special = false;  // NaN, infinities and large numbers among the elements
+  int32_t format = NVFP4_OPERAND_FORMAT_NVFP4;
+  int32_t scale_rule = NVFP4_SCALE_RULE_DEFAULT;
 
   size_t element() const { return type == NVFP4_TYPE_F32 ? 4 : 2; }
   int64_t ld() const { return k + gap; }
@@ -65,7 +67,7 @@ struct Operands {
     if (p.operation == NVFP4_FUSED_SILU_MUL || p.residual) y = elements(p, p.rows, random);
     if (p.operation == NVFP4_FUSED_RMS_NORM) weight = elements(p, 1, random);
     codes.assign(size_t((p.rows - 1) * p.ld() + p.k) / 2, kBefore);
-    scales.assign(nvfp4_scale_bytes(p.rows, p.k, p.layout), kBefore);
+    scales.assign(nvfp4_scale_bytes_for(p.rows, p.k, p.layout, p.format), kBefore);
   }
 };
 
@@ -75,7 +77,8 @@ nvfp4_fused_quantize_desc desc_of(const Problem& p) {
   q.rows = p.rows;
   q.k = p.k;
   q.x_ld = q.y_ld = q.codes_ld = p.ld();
-  q.tensor_scale = p.device_scale ? 0 : 0.0007f;
+  q.format = p.format, q.scale_rule = p.scale_rule;
+  q.tensor_scale = p.device_scale ? 0 : p.format == NVFP4_OPERAND_FORMAT_NVFP4 ? 0.0007f : 1;
   q.tensor_scale_mode = p.device_scale ? NVFP4_TENSOR_SCALE_DEVICE : NVFP4_TENSOR_SCALE_VALUE;
   q.epsilon = p.operation == NVFP4_FUSED_RMS_NORM ? 1e-6f : 0;
   q.operation = p.operation;
@@ -87,7 +90,8 @@ nvfp4_fused_quantize_desc desc_of(const Problem& p) {
 
 Operands on_host(const Problem& p, Operands o) {
   nvfp4_fused_quantize_desc q = desc_of(p);
-  std::vector<uint8_t> linear(size_t(p.rows * p.k / 16));
+  const int64_t block = p.format == NVFP4_OPERAND_FORMAT_MXFP4 ? 32 : 16;
+  std::vector<uint8_t> linear(size_t(p.rows * p.k / block));
   q.x = o.x.data();
   q.y = o.y.empty() ? nullptr : o.y.data();
   q.weight = o.weight.empty() ? nullptr : o.weight.data();
@@ -102,7 +106,7 @@ Operands on_host(const Problem& p, Operands o) {
   std::vector<uint8_t> scales(o.scales.size()), marked(o.scales.size());
   const auto convert = [&p](const std::vector<uint8_t>& from, std::vector<uint8_t>* to) {
     REQUIRE(nvfp4_scale_convert_host(from.data(), NVFP4_SCALE_LAYOUT_LINEAR, to->data(), p.layout,
-                                     p.rows, p.k) == NVFP4_SUCCESS);
+                                     p.rows, p.k / block * 16) == NVFP4_SUCCESS);
   };
   convert(linear, &scales);
   convert(ones, &marked);
@@ -265,6 +269,24 @@ TEST_CASE("RMSNorm, with and without a residual, is quantized on the device as o
       p.shift = p.element();
       require_host_bits(gpu, p);
     }
+}
+
+TEST_CASE("fused producers make UE8M0 scales with the host's bits", "[fused]") {
+  const Gpu gpu;
+  for (const int32_t type : kTypes)
+    for (const bool norm : {false, true})
+      for (const int32_t format : {NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0}) {
+        Problem p{norm ? NVFP4_FUSED_RMS_NORM : NVFP4_FUSED_SILU_MUL, type, norm, 21, 96};
+        p.format = format, p.special = true;
+        CAPTURE(format);
+        require_host_bits(gpu, p);
+        p.layout = NVFP4_SCALE_LAYOUT_128X4, p.scale_rule = NVFP4_SCALE_RULE_FLOOR;
+        p.pdl = NVFP4_PDL_ON, p.gap = 6, p.shift = p.element();
+        require_host_bits(gpu, p);
+      }
+  Problem p{NVFP4_FUSED_RMS_NORM, NVFP4_TYPE_BF16, false, 1, 9216 + 32};  // blocks read again
+  p.format = NVFP4_OPERAND_FORMAT_MXFP4;
+  require_host_bits(gpu, p);
 }
 
 // 256 columns have several blocks each, and a thread goes round more than once.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // nvfp4_fused_quantize_host against double arithmetic, and the rules of its arguments.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -107,6 +108,34 @@ TEST_CASE("RMSNorm on the host is near double arithmetic, and adds the residual"
   check_near(data, z);
 }
 
+// silu(128) is 128 in fp32, so z is 128 y exactly, and quantized as nvfp4_quantize_reference does.
+TEST_CASE("what is fused has UE8M0 scales as the quantizer makes them") {
+  Data data;
+  for (float& x : data.x) x = 128;
+  std::vector<float> z;
+  for (const float y : data.y) z.push_back(128 * y);
+  for (const int32_t format : {NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0})
+    for (const int32_t rule : {NVFP4_SCALE_RULE_DEFAULT, NVFP4_SCALE_RULE_FLOOR}) {
+      CAPTURE(format, rule);
+      nvfp4_fused_quantize_desc q = data.desc(NVFP4_FUSED_SILU_MUL);
+      q.format = format, q.scale_rule = rule, q.tensor_scale = 1;
+      REQUIRE(nvfp4_fused_quantize_host(&q) == NVFP4_SUCCESS);
+      std::vector<uint8_t> codes(data.codes.size()), scales(data.scales.size());
+      nvfp4_quantize_desc plain{};
+      plain.struct_size = sizeof plain;
+      plain.rows = kRows, plain.k = plain.x_ld = plain.codes_ld = kK;
+      plain.x = z.data(), plain.x_type = NVFP4_TYPE_F32;
+      plain.codes = codes.data(), plain.scales = scales.data();
+      plain.scale_layout = NVFP4_SCALE_LAYOUT_LINEAR, plain.tensor_scale = 1;
+      plain.format = format, plain.scale_rule = rule;
+      REQUIRE(nvfp4_quantize_reference(&plain) == NVFP4_SUCCESS);
+      const size_t made = nvfp4_scale_bytes_for(kRows, kK, NVFP4_SCALE_LAYOUT_LINEAR, format);
+      CHECK(data.codes == codes);
+      CHECK(std::equal(scales.begin(), scales.begin() + std::ptrdiff_t(made),
+                       data.scales.begin()));
+    }
+}
+
 TEST_CASE("without a residual RMSNorm reads x and writes nothing there") {
   Data data;
   nvfp4_fused_quantize_desc q = data.desc(NVFP4_FUSED_RMS_NORM);
@@ -146,6 +175,12 @@ TEST_CASE("arguments of what is fused with quantization are refused by rule") {
   REFUSED(norm, q.format = 3, NVFP4_STATUS_INVALID_ENUM, "format = 3");
   REFUSED(norm, q.scale_rule = -1, NVFP4_STATUS_INVALID_ENUM, "scale_rule = -1");
   REFUSED(norm, q.tensor_scale = 0, NVFP4_STATUS_INVALID_VALUE, "tensor_scale = 0");
+  REFUSED(norm, q.scale_rule = NVFP4_SCALE_RULE_FLOOR, NVFP4_STATUS_INVALID_VALUE, "scale_rule");
+  constexpr int32_t mxfp4 = NVFP4_OPERAND_FORMAT_MXFP4;
+  REFUSED(norm, q.format = mxfp4, NVFP4_STATUS_INVALID_VALUE, "tensor_scale must be 1");
+  REFUSED(norm, (q.format = mxfp4, q.tensor_scale_mode = NVFP4_TENSOR_SCALE_ROW_AMAX),
+          NVFP4_STATUS_INVALID_VALUE, "NVFP4_TENSOR_SCALE_ROW_AMAX");
+  REFUSED(silu, (q.format = mxfp4, q.k = 48), NVFP4_STATUS_INVALID_VALUE, "multiple of 32");
   REFUSED(silu, q.x_ld = kK - 1, NVFP4_STATUS_INVALID_VALUE, "x_ld");
   REFUSED(silu, q.x = nullptr, NVFP4_STATUS_NULL_POINTER, "x ");
   REFUSED(silu, q.y = nullptr, NVFP4_STATUS_NULL_POINTER, "y ");

@@ -3,6 +3,7 @@
 #include <cinttypes>
 
 #include "host/base/formats.h"
+#include "host/base/operand_format.h"
 #include "host/problem/buffers.h"
 #include "host/problem/check.h"
 #include "host/problem/enumeration.h"
@@ -31,7 +32,9 @@ nvfp4_status check_epsilon(const nvfp4_fused_quantize_desc& q) {
 nvfp4_status check_numbers(const nvfp4_fused_quantize_desc& q) {
   NVFP4_TRY(rule_range("rows", q.rows, kMostRows));
   NVFP4_TRY(rule_range("k", q.k, kMostRows));
-  NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", q.k, kScaleBlock, ""));
+  NVFP4_TRY(check_format(q.format, q.scale_rule));
+  NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", q.k,
+                          find_operand_format(q.format)->block, ""));
   NVFP4_TRY(rule_enumerator("operation", q.operation, Enumeration::fused,
                             only(NVFP4_FUSED_SILU_MUL) | only(NVFP4_FUSED_RMS_NORM)));
   NVFP4_TRY(rule_enumerator("type", q.type, Enumeration::type,
@@ -43,8 +46,8 @@ nvfp4_status check_numbers(const nvfp4_fused_quantize_desc& q) {
                                 only(NVFP4_TENSOR_SCALE_ROW_AMAX)));
   NVFP4_TRY(
       rule_enumerator("pdl", q.pdl, Enumeration::pdl, only(NVFP4_PDL_OFF) | only(NVFP4_PDL_ON)));
-  NVFP4_TRY(check_format(q.format, q.scale_rule, false));
   NVFP4_TRY(rule_reserved(q.reserved));
+  NVFP4_TRY(check_second_level(q.format, q.tensor_scale_mode, q.tensor_scale));
   if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE) return rule_tensor_scale(q.tensor_scale);
   return NVFP4_SUCCESS;
 }

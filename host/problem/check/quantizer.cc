@@ -32,23 +32,10 @@ nvfp4_status check_tensor_scale_mode(int32_t mode, bool codes_are_read) {
                          codes_are_read ? read : read | made);
 }
 
-// UE8M0 scales cover the whole range of fp32, so no tensor scale is needed.
-nvfp4_status check_second_level(const nvfp4_quantize_desc& q) {
-  constexpr uint32_t kOne = 0x3F800000;
-  const bool one =
-      q.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE && f32_bits(q.tensor_scale) == kOne;
-  if (one || find_operand_format(q.format)->scale == ScaleType::ue4m3) return NVFP4_SUCCESS;
-  return fail(NVFP4_STATUS_INVALID_VALUE,
-              "tensor_scale must be 1 by value where format = %s, not %g with tensor_scale_mode = "
-              "%s",
-              enumerator_name(Enumeration::operand_format, q.format), f64_from_f32(q.tensor_scale),
-              enumerator_name(Enumeration::tensor_scale, q.tensor_scale_mode));
-}
-
 nvfp4_status check_numbers(const nvfp4_quantize_desc& q, QuantizerCall call) {
   NVFP4_TRY(rule_range("rows", q.rows, kMostRows));
   NVFP4_TRY(rule_range("k", q.k, kMostRows));
-  NVFP4_TRY(check_format(q.format, q.scale_rule, true));
+  NVFP4_TRY(check_format(q.format, q.scale_rule));
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", q.k,
                           find_operand_format(q.format)->block, ""));
   NVFP4_TRY(rule_enumerator("x_type", q.x_type, Enumeration::type,
@@ -58,7 +45,7 @@ nvfp4_status check_numbers(const nvfp4_quantize_desc& q, QuantizerCall call) {
   NVFP4_TRY(
       rule_enumerator("pdl", q.pdl, Enumeration::pdl, only(NVFP4_PDL_OFF) | only(NVFP4_PDL_ON)));
   NVFP4_TRY(rule_reserved(q.reserved));
-  NVFP4_TRY(check_second_level(q));
+  NVFP4_TRY(check_second_level(q.format, q.tensor_scale_mode, q.tensor_scale));
   if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE) return rule_tensor_scale(q.tensor_scale);
   return NVFP4_SUCCESS;
 }
@@ -96,7 +83,7 @@ nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes
 
 }  // namespace
 
-nvfp4_status check_format(int32_t format, int32_t scale_rule, bool all) {
+nvfp4_status check_format(int32_t format, int32_t scale_rule) {
   const EnumeratorSet formats = only(NVFP4_OPERAND_FORMAT_NVFP4) |
                                 only(NVFP4_OPERAND_FORMAT_MXFP4) |
                                 only(NVFP4_OPERAND_FORMAT_E2M1_UE8M0);
@@ -104,9 +91,6 @@ nvfp4_status check_format(int32_t format, int32_t scale_rule, bool all) {
                               only(NVFP4_SCALE_RULE_FLOOR);
   NVFP4_TRY(rule_enumerator("format", format, Enumeration::operand_format, formats));
   NVFP4_TRY(rule_enumerator("scale_rule", scale_rule, Enumeration::scale_rule, rules));
-  if (format != NVFP4_OPERAND_FORMAT_NVFP4 && !all) {
-    return enumerator_not_there("format", format, Enumeration::operand_format);
-  }
   if (format != NVFP4_OPERAND_FORMAT_NVFP4 || scale_rule == NVFP4_SCALE_RULE_DEFAULT) {
     return NVFP4_SUCCESS;
   }
@@ -114,6 +98,18 @@ nvfp4_status check_format(int32_t format, int32_t scale_rule, bool all) {
               "scale_rule = %s is one of UE8M0 scales; format = NVFP4_OPERAND_FORMAT_NVFP4 takes "
               "NVFP4_SCALE_RULE_DEFAULT",
               enumerator_name(Enumeration::scale_rule, scale_rule));
+}
+
+// UE8M0 scales cover the whole range of fp32, so no tensor scale is needed.
+nvfp4_status check_second_level(int32_t format, int32_t mode, float tensor_scale) {
+  constexpr uint32_t kOne = 0x3F800000;
+  const bool one = mode == NVFP4_TENSOR_SCALE_VALUE && f32_bits(tensor_scale) == kOne;
+  if (one || find_operand_format(format)->scale == ScaleType::ue4m3) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "tensor_scale must be 1 by value where format = %s, not %g with tensor_scale_mode = "
+              "%s",
+              enumerator_name(Enumeration::operand_format, format), f64_from_f32(tensor_scale),
+              enumerator_name(Enumeration::tensor_scale, mode));
 }
 
 nvfp4_status check_quantizer(const nvfp4_quantize_desc* desc, QuantizerCall call, bool* empty) {

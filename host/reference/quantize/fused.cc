@@ -3,9 +3,11 @@
 #include "host/reference/quantize/fused.h"
 
 #include "host/base/formats.h"
+#include "host/base/operand_format.h"
 #include "host/base/size.h"
 #include "host/reference/activation.h"
 #include "host/reference/quantize/quantize.h"
+#include "host/reference/quantize/quantize_ue8m0.h"
 #include "host/reference/quantize/tensor_scale.h"
 #include "host/reference/quantize/typed_row.h"
 #include "host/reference/scale_layout.h"
@@ -16,6 +18,7 @@ namespace {
 
 constexpr F32 kOne{0x3F800000};
 constexpr int kColumns = 256;
+constexpr int kMostOfBlock = 32;  // elements that share a scale
 
 // 1 / sqrt(mean of squares + epsilon). Block b of 16 elements adds to column b % 256, element by
 // element. Then pairs of neighbouring columns are added, then pairs of these sums, and so on.
@@ -59,15 +62,22 @@ void quantize_row(const nvfp4_fused_quantize_desc& d, int64_t row, const Operand
     d.tensor_scale_device[row] = f32_from_bits(largest.tensor_scale().bits);
   }
   const float t = tensor_scale_of(d, row);
-  const int64_t blocks = d.k / kScaleBlock;
+  const OperandFormat& format = *find_operand_format(d.format);
+  const int64_t blocks = d.k / format.block;
   for (int64_t block = 0; block < blocks; ++block) {
-    float z[kScaleBlock];
-    for (int64_t i = 0; i < kScaleBlock; ++i) {
-      z[i] = f32_from_bits(value_at(block * kScaleBlock + i).bits);
+    F32 z[kMostOfBlock];
+    for (int64_t i = 0; i < format.block; ++i) z[i] = value_at(block * format.block + i);
+    uint8_t* const codes =
+        static_cast<uint8_t*>(d.codes) + (row * d.codes_ld + block * format.block) / 2;
+    uint8_t* const scale =
+        static_cast<uint8_t*>(d.scales) + scale_offset(d.scale_layout, row, block, blocks);
+    if (format.scale == ScaleType::ue8m0) {
+      quantize_ue8m0(z, static_cast<int>(format.block), d.scale_rule, codes, scale);
+      continue;
     }
-    quantize_block(
-        z, t, static_cast<uint8_t*>(d.codes) + (row * d.codes_ld + block * 16) / 2,
-        static_cast<uint8_t*>(d.scales) + scale_offset(d.scale_layout, row, block, blocks));
+    float values[kScaleBlock];
+    for (int i = 0; i < kScaleBlock; ++i) values[i] = f32_from_bits(z[i].bits);
+    quantize_block(values, t, codes, scale);
   }
 }
 
@@ -80,7 +90,8 @@ void fused_quantize(const nvfp4_fused_quantize_desc& d) {
         {TypedRow(d.x, d.x_ld, row, d.type), TypedRow(d.y, d.y_ld, row, d.type),
          TypedRow(d.weight, 0, 0, d.type), d.operation == NVFP4_FUSED_RMS_NORM && d.y != nullptr});
   }
-  clear_scale_padding(static_cast<uint8_t*>(d.scales), d.scale_layout, d.rows, d.k / kScaleBlock);
+  clear_scale_padding(static_cast<uint8_t*>(d.scales), d.scale_layout, d.rows,
+                      d.k / find_operand_format(d.format)->block);
 }
 
 }  // namespace nvfp4

@@ -152,7 +152,7 @@ def beside(door, b, n, bias, gate, name):
         bias2 = door.vector(bias2, "up_bias", n)
         _same(bias.dtype, bias2.dtype, "type", ("gate_bias", "up_bias"))
     if codes_ld(door.arrays, b) != codes_ld(door.arrays, b2):
-        b2 = b2.replace(codes=door.arrays.copy(b2.codes))
+        b2 = b2.replace(codes=door.arrays.copy(b2.codes[:, :row_bytes(b2.k)]))
         if codes_ld(door.arrays, b) != codes_ld(door.arrays, b2):
             raise ValueError(f"codes of {name} lie {codes_ld(door.arrays, b2) // 2} bytes apart, "
                              f"those of gate {codes_ld(door.arrays, b) // 2}")
