@@ -104,7 +104,7 @@ Operands on_host(const Problem& p, Operands o) {
   // Bytes of the layout that belong to a scale are those that change with it.
   const std::vector<uint8_t> ones(linear.size(), 1);
   std::vector<uint8_t> scales(o.scales.size()), marked(o.scales.size());
-  const auto convert = [&p](const std::vector<uint8_t>& from, std::vector<uint8_t>* to) {
+  const auto convert = [&p, block](const std::vector<uint8_t>& from, std::vector<uint8_t>* to) {
     REQUIRE(nvfp4_scale_convert_host(from.data(), NVFP4_SCALE_LAYOUT_LINEAR, to->data(), p.layout,
                                      p.rows, p.k / block * 16) == NVFP4_SUCCESS);
   };

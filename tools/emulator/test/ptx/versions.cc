@@ -61,6 +61,7 @@ int first_version(const std::string& statement, const std::string& target) {
     const size_t at = v.find(words);
     if (at == std::string::npos) break;
     needed = int(10 * std::stod(v.substr(at + std::strlen(words))) + 0.5);
+    if (needed > 90) break;
     v = our_verdict_at(statement, target, needed);
   }
   INFO(statement << ": " << v);
