@@ -19,7 +19,7 @@ KERNEL_DIRS := $(addprefix kernel/,ptx common helpers sm80 sm90 sm90/tiny sm90/w
 KERNEL_HDR  := $(wildcard $(foreach d,$(KERNEL_DIRS),$d/*.cuh $d/*.h $d/*.def))
 
 SM100_PTX       := $(KERNEL_OUT)/gemm_sm100.ptx
-SM100_ARCHES    := sm_100a sm_103a sm_100f
+SM100_ARCHES    := sm_100a sm_100f
 SM100_CUBINS    := $(SM100_ARCHES:%=$(KERNEL_OUT)/gemm_sm100.%.cubin)
 # 11.0 is a family of its own, which takes no image of sm_100f. No line of the kernels asks which of
 # them it is compiled for, so its PTX is that of 10.x with another target.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// NVFP4 GEMM for Blackwell (sm_100a; the same PTX for sm_103a and the family sm_100f).
+// NVFP4 GEMM for Blackwell (sm_100a; the same PTX for the family sm_100f).
 //
 // CONTRACT
 //   D[l][m][n] = fp16( alpha * sum_k  A[l][m][k] sa[l][m][k/16]  B[l][n][k] sb[l][n][k/16] )

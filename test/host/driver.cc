@@ -288,10 +288,10 @@ TEST_CASE("An image that fails for another reason than 209 is not papered over w
             .size() == 1);
 }
 
-TEST_CASE("A 10.3 device gets its own cubin first") {
+TEST_CASE("A 10.3 device gets the cubin of the family first") {
   const Lines lines = probe(DriverChoice::fake, "run", "FAKE_CAPABILITY=103 NVFP4_LOG=2");
   CHECK(starting_with(lines,
-                      "nvfp4: gemm m=256 n=384 k=512 l=1 image=\"sm_103a cubin\" "
+                      "nvfp4: gemm m=256 n=384 k=512 l=1 image=\"sm_100f cubin\" "
                       "variant=sm100_128x64x256 grid=12")
             .size() == 1);
 }
@@ -317,7 +317,7 @@ TEST_CASE("A second device of another kind gets its own image, or its own refusa
   const Lines logged = starting_with(lines, "nvfp4: gemm ");
   REQUIRE(logged.size() == 2);
   CHECK(contains(logged[0], "image=\"sm_100a cubin\""));
-  CHECK(contains(logged[1], "image=\"sm_103a cubin\""));
+  CHECK(contains(logged[1], "image=\"sm_100f cubin\""));
 
   const Lines refused =
       starting_with(probe(DriverChoice::fake, "run run", "FAKE_SECOND_CAPABILITY=75"), "NVFP4_");
