@@ -391,13 +391,15 @@ __device__ void grouped_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
     __syncwarp();
     Start<Tile>::weight_warp();
     grouped_weight_warp(cta, lane);
-  } else if (warp == Tile::kFirstTokenWarp + 1) {
-    TileLister<Tile> lister(cta.p);
-    Start<Tile>::token_warp();
-    lister.run(cta.smem);
   } else {
+    const bool lists = warp == Tile::kFirstTokenWarp + 1;
+    TileLister<Tile> lister{cta.p};
+    if (lists) lister.begin();
+    // One instruction for all warps: compute-sanitizer takes two for threads that diverge.
     Start<Tile>::token_warp();
-    if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
+    if (lists) {
+      lister.run(cta.smem);
+    } else if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
       ptx::griddepcontrol_wait();  // tokens or their pre-pass, and other data of earlier grids
       load_listed_tokens(cta);
     }

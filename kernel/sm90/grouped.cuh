@@ -78,7 +78,7 @@ struct TileLister {
 
   // With tokens in the workspace the previous grid is nvfp4_tokens_sm90, which starts after the
   // grids that may write the groups' rows.
-  __device__ explicit TileLister(const Sm90Params& params) : p(params) {
+  __device__ void begin() {
     if (!Tile::kWorkspaceTokens) ptx::griddepcontrol_wait();
     find();
   }
