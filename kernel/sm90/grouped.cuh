@@ -216,6 +216,7 @@ __device__ void load_listed_tokens(Cta90<Tile> cta) {
       ptx::mbarrier_arrive_expect_tx(bar, boxes * (kBoxRows * Tile::kSlotSteps * kTokenRowBytes));
       const uint32_t stage = Tile::kNaturalTokens ? 0 : i / Tile::kSlotsPerStage;
       const uint32_t k = (Tile::kNaturalTokens ? i : i % Tile::kSlotsPerStage) * kSlotK;
+#pragma unroll 1
       for (uint32_t row = 0; row < boxes * kBoxRows; row += kBoxRows) {
         const uint32_t to = cta.tokens(at.stage) + row * kTokenRowBytes;
 #pragma unroll
