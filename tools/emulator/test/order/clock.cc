@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Clocks that know single lanes beside whole warps.
+#include <algorithm>
+
 #include "tools/emulator/order/clock.h"
 #include "tools/testing/catch.h"
 
@@ -55,4 +57,22 @@ TEST_CASE("joined clocks reach what either does") {
   a.join(b);
   CHECK(a.reaches(warp, ~0u, 6));
   CHECK_FALSE(a.reaches(warp, bit, 7));
+}
+
+// One or a few find their places; many are merged. What is known of all lanes is never lost.
+TEST_CASE("clocks of many lanes joined reach what either does, and so do those of one") {
+  for (const uint32_t lanes : {1u, 4u, 5u, 32u}) {
+    Clock a, b;
+    for (uint32_t i = 0; i < 32; i += 2) a.raise_lane(warp, i, 10 + i);
+    a.raise(warp, 11);
+    for (uint32_t i = 0; i < lanes; ++i) b.raise_lane(warp, i, 30);
+    a.join(b);
+    for (uint32_t i = 0; i < 32; ++i) {
+      CAPTURE(lanes, i);
+      const uint32_t before = i % 2 ? 11 : std::max(11u, 10 + i);
+      const uint32_t now = i < lanes ? std::max(before, 30u) : before;
+      CHECK(a.reaches(warp, 1u << i, now));
+      CHECK_FALSE(a.reaches(warp, 1u << i, now + 1));
+    }
+  }
 }
