@@ -233,6 +233,34 @@ TEST_CASE("formats: tokens reach as far as the scales", "[formats]") {
   CHECK(difference_on_device(gpu.driver, sums_in(NVFP4_TYPE_BF16, p)) == "");
 }
 
+// 4 * 2^126 and 2 * 2^127 are beyond bf16, to which 9.0 decodes tokens; 3 * 2^126 is not. 10.x and
+// the reference have 1 and 1 in place of the infinities.
+TEST_CASE("formats: 9.0 makes infinities of tokens beyond bf16", "[formats]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const int32_t format = EACH_FORMAT;
+  const int64_t n = 72;
+  Problem p = with_format(make_problem({4, n, 64}, Data::exact, 81), format, Data::exact, 81);
+  std::fill(p.a.codes.begin(), p.a.codes.end(), uint8_t(0));
+  std::fill(p.a.scales.begin(), p.a.scales.end(), uint8_t(127));
+  std::fill(p.b.codes.begin(), p.b.codes.end(), uint8_t(0x22));      // ones
+  std::fill(p.b.scales.begin(), p.b.scales.end(), uint8_t(127 - 64));
+  p.alpha = 0x1p-64f;
+  const int64_t k = 5;
+  const std::pair<uint8_t, uint8_t> tokens[] = {{5, 253}, {6, 253}, {4, 254}};  // code, scale
+  for (int64_t row = 1; row < 4; ++row) {
+    p.a.set_code(0, row, k, tokens[row - 1].first);
+    p.a.set_scale(0, row, 0, tokens[row - 1].second);
+  }
+  const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
+  const uint16_t expected[] = {0, 0x3A00, 0x7C00, 0x7C00};
+  for (int64_t row = 0; row < 4; ++row) {
+    CAPTURE(row);
+    CHECK(std::all_of(d.begin() + row * n, d.begin() + (row + 1) * n,
+                      [&](uint16_t x) { return x == expected[row]; }));
+  }
+  CHECK(support::reference(p)[size_t(2 * n)] == 0x3C00);
+}
+
 TEST_CASE("formats: a scale that is NaN makes its row NaN", "[formats]") {
   USE_GPU_FOR_HALVES(gpu);
   const char* const tile = EACH_TILE;
