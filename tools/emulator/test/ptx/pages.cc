@@ -34,9 +34,8 @@ std::string refused_page() {
   std::string text =
       "# What is refused\n\n"
       "Generated from [ptx/absent.def](../ptx/absent.def): instructions of the manual that a "
-      "module "
-      "with them is\nrefused for, when it is loaded, with this reason. "
-      "[modelled.md](modelled.md#refused) says what else is.\n\n"
+      "module with\nthem is refused for, when it is loaded, with this reason. "
+      "[modelled.md](modelled.md#refused) says\nwhat else is.\n\n"
       "| instruction | what it is |\n|---|---|\n";
 #define ABSENT(words, meaning) text += "| `" words "` | " meaning " |\n";
 #include "tools/emulator/ptx/absent.def"
@@ -124,8 +123,7 @@ std::string evidence_page() {
   std::string text =
       "# What confirms each opcode\n\n"
       "Generated from [ptx/opcodes.def](../ptx/opcodes.def) and the tests. Every form is accepted "
-      "by "
-      "ptxas 13.0\n(`test/ptx/legality.cc`); this page is about what the instructions do.\n\n"
+      "by ptxas\n13.0 (`test/ptx/legality.cc`); this page is about what the instructions do.\n\n"
       "* *random*: so many of its variants in the random programs whose words an H200 and the "
       "emulator\n"
       "  share ([test/h200/random.def](../test/h200/random.def))\n"
@@ -137,7 +135,7 @@ std::string evidence_page() {
       std::to_string(on_gpu + in_kernels + manual) + " opcodes with " + std::to_string(forms) +
       " forms: " + std::to_string(on_gpu) + " confirmed on an H200, " + std::to_string(in_kernels) +
       " in kernels of others alone, " + std::to_string(manual) +
-      " by the manual alone.\n\n"
+      " by the manual\nalone.\n\n"
       "| opcode | forms | random | probe | kernels | manual alone |\n|---|--:|--:|---|--:|---|\n" +
       rows;
   return text;
