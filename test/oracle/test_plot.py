@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-RESULTS = sorted(glob.glob(os.path.join(ROOT, "bench", "results", "gpu-*.csv")))
+PICTURES = sorted(glob.glob(os.path.join(ROOT, "bench", "results", "gpu-*.svg")))
 PLOT = os.path.join(ROOT, "bench", "plot.py")
 sys.path.insert(0, os.path.dirname(PLOT))
 import merge  # noqa: E402
@@ -123,18 +123,19 @@ class Plot(unittest.TestCase):
         self.assertEqual(len(marker), with_markers + legend)
 
     def test_each_committed_picture_shows_its_table(self):
-        self.assertTrue(RESULTS)
-        for path in RESULTS:
+        self.assertTrue(PICTURES)
+        for path in PICTURES:
             with self.subTest(path=os.path.basename(path)):
-                self.pictured(path[:-3] + "svg", plot.read(path)[1])
+                self.pictured(path, plot.read(path[:-3] + "csv")[1])
 
     def test_the_picture_is_made_from_the_table(self):
         if importlib.util.find_spec("matplotlib") is None:
             self.skipTest("no matplotlib here; `make setup-plot` installs it")
         with tempfile.TemporaryDirectory() as folder:
             target = os.path.join(folder, "plot.svg")
-            subprocess.run([sys.executable, PLOT, RESULTS[-1], target], check=True)
-            self.pictured(target, plot.read(RESULTS[-1])[1])
+            table = PICTURES[-1][:-3] + "csv"
+            subprocess.run([sys.executable, PLOT, table, target], check=True)
+            self.pictured(target, plot.read(table)[1])
 
 
 if __name__ == "__main__":
