@@ -12,7 +12,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def execute(*command, **environment):
+def execute(*command, folder=ROOT, **environment):
     # Without what a make around the tests left there.
     clean = {
         key: value
@@ -21,7 +21,7 @@ def execute(*command, **environment):
                        "PYTHON")
     }
     return subprocess.run(command,
-                          cwd=ROOT,
+                          cwd=folder,
                           capture_output=True,
                           text=True,
                           stdin=subprocess.DEVNULL,
@@ -155,8 +155,8 @@ class Files(unittest.TestCase):
                 os.mkdir(os.path.join(folder, "host"))
                 with open(os.path.join(folder, "host/a.cc"), "w", encoding="utf-8") as file:
                     file.write(f"// SPDX-License-Identifier: MIT\n{line}\n")
-                done = subprocess.run([sys.executable, f"{ROOT}/tools/gates/check_files.py",
-                                       "host/a.cc"], cwd=folder, capture_output=True, text=True)
+                done = execute(sys.executable, f"{ROOT}/tools/gates/check_files.py", "host/a.cc",
+                               folder=folder)
             self.assertEqual("2: decides by the words" in done.stdout, found, line)
 
     def test_the_subject_of_a_commit(self):
