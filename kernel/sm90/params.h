@@ -15,8 +15,8 @@ constexpr uint32_t kSm90StageK = 256;  // split-K and padding use multiples of t
 // Tiles of up to this many tokens load 16-bit tokens in boxes with no more rows than there are
 // tokens.
 constexpr uint32_t kTokensOfCutBox = 64;
-// Rows of a box of tokens of a grouped product by a tile of so many: a group has few rows where the
-// tile has few, and those of its neighbours are not asked for.
+// Number of token rows in a TMA box of a grouped product. A tile for few tokens has small boxes, so
+// that it loads no rows of other groups and no zeros for rows beyond M.
 NVFP4_HOST_DEVICE constexpr uint32_t rows_of_grouped_box(uint32_t tile_tokens) {
   return tile_tokens <= 32 ? 8 : tile_tokens;
 }

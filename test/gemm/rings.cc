@@ -22,8 +22,8 @@ Shape two_rounds(const std::string& variant, const std::string& tile) {
           (2 * gemm_test::ring_stages(variant) + 2) * 256};
 }
 
-// In the order and with the scales of B that the test case draws: but for NVFP4_LONG one layout
-// early, the other late, by turns.
+// The test case draws the order and the layout of B's scales. Without NVFP4_LONG the two layouts
+// take turns: one runs with the early order, the other with the late one.
 void require_bits(const gemm_test::Gpu& gpu, const gemm_test::Emulator& emulator,
                   const std::string& variant, Problem p) {
   const char* when = GENERATE("latest", "random");
