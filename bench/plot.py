@@ -5,7 +5,9 @@ share of the yardstick; of `nvfp4_bench grouped` how many times as fast as a loo
 the share of what reading the experts' weights takes. With several tables the head of the first
 names the machine."""
 import csv
+import re
 import sys
+import xml.etree.ElementTree as ElementTree
 
 LINES = [("us", "libnvfp4gemm", "o-"), ("fp16_us", "cuBLASLt fp16", "s--"),
          ("fp8_us", "cuBLASLt fp8", "^--"), ("nvfp4_us", "cuBLASLt NVFP4", "v--"),
@@ -157,6 +159,34 @@ def draw(axes, ticker, pair, rows):
     axes.grid(True, alpha=0.3)
 
 
+def with_few_elements(path):
+    """Writes matplotlib's picture again with an element a line: without groups that change nothing,
+    comments, facts about the file, and line breaks within outlines."""
+    names = {"": "http://www.w3.org/2000/svg", "xlink": "http://www.w3.org/1999/xlink"}
+    for prefix, name in names.items():
+        ElementTree.register_namespace(prefix, name)
+    tree = ElementTree.parse(path)
+    root = tree.getroot()
+    root.remove(root.find("metadata", names))
+
+    def children(parent):
+        for child in parent:
+            if child.tag.endswith("}g") and set(child.attrib) <= {"id"}:
+                yield from children(child)
+            else:
+                child[:] = children(child)
+                yield child
+
+    root[:] = children(root)
+    for element in root.iter():
+        if "d" in element.attrib:
+            element.set("d", " ".join(re.sub(r"(\.\d\d)\d+", r"\1", element.get("d")).split()))
+    ElementTree.indent(tree, "")
+    tree.write(path, encoding="unicode")
+    with open(path, "a") as file:
+        file.write("\n")
+
+
 def main(*paths):
     *sources, target = paths
     matplotlib = backend()
@@ -185,6 +215,7 @@ def main(*paths):
         figure.suptitle(f"{machine}: weights cold, graph replay, median", fontsize=10)
     figure.tight_layout()
     figure.savefig(target, metadata={"Date": None})
+    with_few_elements(target)
 
 
 if __name__ == "__main__":

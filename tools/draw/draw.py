@@ -11,6 +11,11 @@ BANDS = ("#9dbbe0", "#b5e3f5", "#9dd3a0", "#e8dc8a")
 WEIGHTS, TOKENS, WEIGHT_SCALES, TOKEN_SCALES = "#9dbbe0", "#9dd3a0", "#4477aa", "#228833"
 
 
+def words_at(x, y, words, anchor, size):
+    return (f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}">'
+            f"{escape(words)}</text>")
+
+
 class Svg:
     def __init__(self, width, height, title):
         self.size = (width, height)
@@ -18,15 +23,13 @@ class Svg:
         self.text(10, 20, title, size=14)
 
     def text(self, x, y, words, anchor="start", size=11):
-        self.out.append(f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}">'
-                        f"{escape(words)}</text>")
+        self.out.append(words_at(x, y, words, anchor, size))
 
     def box(self, x, y, width, height, fill, title, words=""):
         self.out.append(
             f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{fill}" '
-            f'stroke="white"><title>{escape(title)}</title></rect>')
-        if words:
-            self.text(x + width / 2, y + height / 2 + 4, words, "middle", 10)
+            f'stroke="white"><title>{escape(title)}</title></rect>' +
+            (words_at(x + width / 2, y + height / 2 + 4, words, "middle", 10) if words else ""))
 
     def save(self, path):
         width, height = self.size
@@ -44,11 +47,11 @@ def scale_tile(path):
         "tensor memory.")
     for lane in range(32):
         svg.text(70, 70 + 17 * lane, f"byte {16 * lane}", "end", 10)
-        for at in range(16):
-            row, block = lane + 32 * (at // 4), at % 4
-            svg.box(80 + 38 * at, 58 + 17 * lane, 38, 17, BANDS[at // 4],
-                    f"byte {16 * lane + at}: row {row}, k {16 * block} to {16 * block + 15}",
-                    f"{row}.{block}")
+        for band, colour in enumerate(BANDS):
+            row, at = lane + 32 * band, 16 * lane + 4 * band
+            svg.box(80 + 152 * band, 58 + 17 * lane, 152, 17, colour,
+                    f"bytes {at} to {at + 3}: row {row}, k 0 to 63, 16 a byte",
+                    "\u2003".join(f"{row}.{block}" for block in range(4)))
     svg.text(80, 622, "12.3: row 12, fourth block of 16 along K. Rows 32 apart lie side by side.")
     svg.save(path)
 

@@ -103,14 +103,14 @@ def bars(svg, top, shapes):
     y = top + 14
     for s in shapes:
         light, us = float(s["light_us"]), float(s["us"])
-        low, high = float(s["low_us"]), float(s["high_us"])
-        svg.text(LEFT - 6, y + 10, f'{s["m"]} x {s["n"]} x {s["k"]}', 11, "end")
-        svg.bar(LEFT, y + 1, us / light * scale, 11, COLOURS[s["binds"]],
-                f'{us} us by {s["kernel"]}, {s["binds"]}, {s["clock_ghz"]} GHz')
-        svg.line(LEFT + low / light * scale, y + 6.5, LEFT + high / light * scale, y + 6.5, INK,
-                 1.4)
-        svg.text(LEFT + high / light * scale + 6, y + 10,
-                 f'{us:.1f} us  {s["kernel"].replace("sm100_", "")}', 11)
+        low, high = (LEFT + float(s[name]) / light * scale for name in ("low_us", "high_us"))
+        shape = Svg()
+        shape.text(LEFT - 6, y + 10, f'{s["m"]} x {s["n"]} x {s["k"]}', 11, "end")
+        shape.bar(LEFT, y + 1, us / light * scale, 11, COLOURS[s["binds"]],
+                  f'{us} us by {s["kernel"]}, {s["binds"]}, {s["clock_ghz"]} GHz')
+        shape.line(low, y + 6.5, high, y + 6.5, INK, 1.4)
+        shape.text(high + 6, y + 10, f'{us:.1f} us  {s["kernel"].replace("sm100_", "")}', 11)
+        svg.parts.append("".join(shape.parts))  # a shape is a line of the file
         y += 15.5
     return y + 30
 

@@ -46,7 +46,7 @@ $(B)/draw_numbers: tools/draw/numbers.cc kernel/sm100/tile.h kernel/common/hardw
 drawings: $(SETUP) all $(B)/draw_numbers  ## docs/drawings/*.svg, of the walk through the Blackwell kernel
 	$(B)/draw_numbers >$(B)/draw_numbers.txt
 	$(PYTHON) tools/draw/draw.py $(B)/draw_numbers.txt docs/drawings
-	LD_LIBRARY_PATH=$(B)/emulator EMU_TRACE_BLOCKS=0 \
+	LD_LIBRARY_PATH=$(B)/emulator EMU_TRACE_BLOCKS=0 EMU_SEED=2 \
 	  $(B)/nvfp4 run --m 64 --n 128 --k 768 --trace $(B)/drawing.json
 	$(PYTHON) tools/emulator/trace/picture.py $(B)/drawing.json docs/drawings/pipeline.svg
 

@@ -79,8 +79,8 @@ class Picture:
         if e["ts"] + e["dur"] < self.begin or e["ts"] > self.end:
             return
         x, width = self.x(e["ts"]), self.x(e["ts"] + e["dur"]) - self.x(e["ts"])
-        told = "\n".join([e["name"], f'{e["ts"]:g} to {e["ts"] + e["dur"]:g}',
-                          *(f"{k}: {v}" for k, v in e["args"].items())])
+        told = "; ".join([e["name"], f'{e["ts"]:g} to {e["ts"] + e["dur"]:g}',
+                          *(f"{k}: {v}".rstrip(";") for k, v in e["args"].items())])
         self.out.append(f'<rect x="{x:.2f}" y="{self.y(e["tid"])}" width="{max(width, 0.6):.2f}" '
                         f'height="{BAR}" fill={quoteattr(COLOURS.get(e["cat"], "#000000"))}>'
                         f"<title>{escape(told)}</title></rect>")
