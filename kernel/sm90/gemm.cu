@@ -377,9 +377,6 @@ template <typename Tile>
 __device__ void grouped_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   if (warp < Tile::kConsumerWarps) {
     ptx::setmaxnreg_inc<Tile::kConsumerRegisters>();
-    if constexpr (Tile::kNaturalTokens) {
-      clear_rows_beyond_box(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
-    }
     Start<Tile>::consumer_warp();
     grouped_consumer_warp<Tile>(cta.p, cta.smem, lane);
     note_end(lane);
