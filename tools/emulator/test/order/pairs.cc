@@ -107,7 +107,7 @@ TEST_CASE("every racy program is reported and every repaired one silent, in ever
   exec_test::SettingsGuard guard;
   settings().max_instructions = 20'000'000;
   const std::vector<Pair> pairs = all_pairs();
-  REQUIRE(pairs.size() >= 30);
+  REQUIRE(pairs.size() >= 130);
   for (const Pair& pair : pairs)
     for (const Schedule& s : schedules()) {
       settings().order = s.order;
@@ -133,7 +133,7 @@ TEST_CASE("public kernels begin, hand over and end as they do without an error")
   exec_test::SettingsGuard guard;
   settings().max_instructions = 20'000'000;
   const std::vector<Pair> all = pairs_of("corpus");
-  REQUIRE(all.size() >= 60);
+  REQUIRE(all.size() >= 69);
   for (const Pair& form : all)
     for (const Order order : {Order::soonest, Order::latest, Order::random}) {
       CAPTURE(form.name, int(order));

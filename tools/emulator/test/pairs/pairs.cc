@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -58,50 +59,105 @@ std::string module(const Pair& p, const std::string& body) {
          cluster + "{\n" + declarations + body + "ret;\n}\n";
 }
 
-std::map<std::string, std::string> words(const std::string& line) {
-  std::map<std::string, std::string> found;
+// What stands under a line that begins with "//: ".
+struct Section {
+  std::vector<std::string> words;  // of that line
+  std::string about;
+  std::vector<std::string> lines;
+};
+
+std::vector<std::string> words_of(const std::string& line) {
   std::stringstream text(line);
-  for (std::string word; text >> word;)
-    if (const size_t at = word.find('='); at != std::string::npos)
-      found[word.substr(0, at)] = word.substr(at + 1);
+  return {std::istream_iterator<std::string>(text), {}};
+}
+
+std::vector<Section> sections_of(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  std::vector<Section> found;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("//: "))
+      found.push_back({words_of(line.substr(4)), "", {}});
+    else if (found.empty() || line.empty())
+      continue;
+    else if (line.starts_with("// "))
+      found.back().about = line.substr(3);
+    else
+      found.back().lines.push_back(line);
+  }
   return found;
 }
 
-Pair read_pair(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  Pair p;
-  p.name = path.stem();
-  std::string line, racy, repaired;
-  std::getline(in, line);  // the licence
-  std::getline(in, line);
-  p.family = line.size() > 3 ? line.substr(3) : "";
-  std::getline(in, line);
-  std::map<std::string, std::string> of = words(line);
-  p.expected = of["class"];
-  if (p.expected != "error" && p.expected != "formal" && p.expected != "silent")
-    throw std::runtime_error(path.string() + ": class is error, formal or silent");
-  auto number = [&](const char* name) { return unsigned(std::stoul(of[name])); };
-  p.target = number("target");
-  p.block = number("block");
-  p.cluster = number("cluster");
-  p.grid = number("grid");
-  while (std::getline(in, line)) {
-    const bool marked = line[0] == '-' || line[0] == '+';
-    const std::string text = line.substr(marked) + "\n";
-    if (!marked || line[0] == '-') racy += text;
-    if (!marked || line[0] == '+') repaired += text;
+using Parts = std::map<std::string, Section>;
+
+std::string replaced(std::string text, const std::string& argument) {
+  if (const size_t at = text.find("$1"); at != std::string::npos) text.replace(at, 2, argument);
+  return text;
+}
+
+// Adds a line, or those of the parts that it names, to the racy and the repaired program; what the
+// parts do to what the program is about, if it does not say so itself.
+void add(const std::string& line, const Parts& parts, bool by_parts, Pair& p) {
+  const std::string mark = line.substr(0, line[0] == '-' || line[0] == '+');
+  const std::string text = line.substr(mark.size());
+  if (!text.starts_with("= ")) {
+    if (mark != "+") p.racy += text + "\n";
+    if (mark != "-") p.repaired += text + "\n";
+    return;
   }
-  p.racy = module(p, racy);
-  p.repaired = module(p, repaired);
+  for (const std::string& word : words_of(text.substr(2))) {
+    const size_t open = std::min(word.find('('), word.size());
+    const std::string argument = word.substr(open, word.find(')') - open).erase(0, 1);
+    const auto named = parts.find(word.substr(0, open));
+    if (named == parts.end()) throw std::runtime_error(p.name + ": no part is " + word);
+    const Section& part = named->second;
+    for (const std::string& each : part.lines)
+      add(mark + replaced(each, argument), parts, false, p);
+    if (by_parts && !part.about.empty())
+      p.family += (p.family.empty() ? "" : "; ") + replaced(part.about, argument);
+  }
+}
+
+Pair pair_of(const Section& section, const Parts& parts) {
+  Pair p;
+  p.name = section.words.at(0);
+  p.expected = section.words.at(1);
+  if (p.expected != "error" && p.expected != "formal" && p.expected != "silent")
+    throw std::runtime_error(p.name + ": a class is error, formal or silent");
+  for (size_t i = 2; i < section.words.size(); ++i) {
+    const std::string& word = section.words[i];
+    const size_t equals = std::min(word.find('='), word.size() - 1);
+    const std::string name = word.substr(0, equals);
+    unsigned* const where = name == "target"    ? &p.target
+                            : name == "block"   ? &p.block
+                            : name == "cluster" ? &p.cluster
+                            : name == "grid"    ? &p.grid
+                                                : nullptr;
+    if (!where) throw std::runtime_error(p.name + ": " + word + " is unknown");
+    *where = unsigned(std::stoul(word.substr(equals + 1)));
+  }
+  p.family = section.about;
+  const bool by_parts = section.about.empty();
+  for (const std::string& line : section.lines) add(line, parts, by_parts, p);
+  p.racy = module(p, p.racy);
+  p.repaired = module(p, p.repaired);
   return p;
 }
 
 }  // namespace
 
 std::vector<Pair> read_pairs(const std::string& folder) {
+  std::vector<Section> programs;
+  Parts parts;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".ptx") continue;
+    for (Section& section : sections_of(entry.path()))
+      if (section.words.at(0) == "part")
+        parts[section.words.at(1)] = std::move(section);
+      else
+        programs.push_back(std::move(section));
+  }
   std::vector<Pair> pairs;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().extension() == ".ptx") pairs.push_back(read_pair(entry.path()));
+  for (const Section& program : programs) pairs.push_back(pair_of(program, parts));
   std::sort(pairs.begin(), pairs.end(),
             [](const Pair& a, const Pair& b) { return a.name < b.name; });
   return pairs;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The pairs of small programs in tools/emulator/test/pairs: one racy, the other repaired.
 //
-// A file is a kernel's body. Lines that begin with - stand in the racy program only, lines that
-// begin with + in the repaired one only. Its second line says what it is about, its third how it is
-// launched and what the emulator calls the racy program: error, formal, or silent, if it is none.
+// A program begins with "//: NAME CLASS", how it is launched (block=64, and target, cluster or grid
+// unless they are 90, 1 and 1), and a line that says what it is about. CLASS is what the emulator
+// calls the racy program: error, formal, or silent, if it is none. The kernel's body follows. Lines
+// that begin with - stand in the racy program only, lines that begin with + in the repaired one
+// only. "= NAME..." stands for the lines under "//: part NAME" in any file of the folder; NAME(32)
+// has 32 for the $1 in them.
 #pragma once
 
 #include <stdexcept>
