@@ -11,9 +11,16 @@ import math
 import statistics
 import sys
 
-SHAPE = ("m", "n", "k", "l", "a_type")
-PLAN = ("variant", "split", "whole")
 WORST = 10
+
+
+def plans_of(cells):
+    """(plan, its row) of each plan of a shape, the choice first."""
+    shape = f"{'x'.join(cells[:3])} {cells[4]}"
+    for number, cell in enumerate(cells[5:]):
+        plan, predicted, replays, us, *_ = [*cell.split(), "0", ""]
+        yield plan, {"shape": shape, "plan": plan, "chosen": "01"[number == 0],
+                     "predicted_us": predicted, "replays": replays, "us": us}
 
 
 def read(names):
@@ -21,13 +28,12 @@ def read(names):
     shapes = {}
     for name in names:
         with open(name, encoding="utf-8") as file:
-            for row in csv.DictReader(line for line in file if not line.startswith("#")):
-                plans = shapes.setdefault(tuple(row[key] for key in SHAPE), {})
-                plan = tuple(row[key] for key in PLAN)
-                if plan in plans:
-                    raise ValueError(f"{name}: {row['m']}x{row['n']}x{row['k']} by {plan[0]}, "
-                                     f"split {plan[1]}, stands twice")
-                plans[plan] = row
+            for cells in csv.reader(line for line in file if not line.startswith(("#", "m"))):
+                plans = shapes.setdefault(tuple(cells[:5]), {})
+                for plan, row in plans_of(cells):
+                    if plan in plans:
+                        raise ValueError(f"{name}: {'x'.join(cells[:3])} by {plan} stands twice")
+                    plans[plan] = row
     return shapes
 
 
@@ -71,11 +77,6 @@ def summary(name, errors):
             f" {max(percent):6.1f} %")
 
 
-def words(row):
-    whole = f" after {row['whole']}" if row["whole"] != "0" else ""
-    return f"{row['variant']}/{row['split']}{whole}"
-
-
 def ratio(row):
     return float(row["predicted_us"]) / float(row["us"])
 
@@ -90,7 +91,7 @@ def report(shapes):
     timed = [(shape, choice, best) for shape, choice, best in judged if choice["us"]]
     for shape, choice, _ in judged:
         if not choice["us"]:
-            yield f"{'x'.join(shape[:3])}: {words(choice)}, the choice, was not measured"
+            yield f"{'x'.join(shape[:3])}: {choice['plan']}, the choice, was not measured"
     yield f"{'':46} {'rows':>5} {'median':>8} {'95 %':>8} {'worst':>8}"
     behind = [float(choice["us"]) / float(best["us"]) - 1 for _, choice, best in timed]
     choices = compared(choice for _, choice, _ in timed)
@@ -101,16 +102,17 @@ def report(shapes):
         yield summary("prediction is off, of all timed, by", [abs(ratio(r) - 1) for r in every])
     yield "\nchoices farthest behind"
     for late, (shape, choice, best) in sorted(zip(behind, timed), key=lambda x: -x[0])[:WORST]:
-        yield (f"  {'x'.join(shape[:3]):16} {shape[4]:5} {100 * late:5.1f} %  {words(choice)} "
-               f"{choice['us']}, {words(best)} {best['us']} us")
+        yield (f"  {'x'.join(shape[:3]):16} {shape[4]:5} {100 * late:5.1f} %  {choice['plan']} "
+               f"{choice['us']}, {best['plan']} {best['us']} us")
     yield "\npredictions of choices farthest off"
     for row in sorted(choices, key=lambda row: -abs(ratio(row) - 1))[:WORST]:
-        yield (f"  {row['m']}x{row['n']}x{row['k']} {row['a_type']} {words(row)}: predicted "
+        yield (f"  {row['shape']} {row['plan']}: predicted "
                f"{row['predicted_us']}, measured {row['us']} us, {100 * (ratio(row) - 1):+.1f} %")
     yield "\nprediction / measured by variant, parts of K: rows, median, lowest, highest"
     kinds = {}
     for row in every:
-        kinds.setdefault((row["variant"], int(row["split"])), []).append(ratio(row))
+        variant, split = row["plan"].split("/")
+        kinds.setdefault((variant, int(split.partition("+")[0])), []).append(ratio(row))
     for (variant, split), ratios in sorted(kinds.items()):
         yield (f"  {variant:24} /{split} {len(ratios):4} {statistics.median(ratios):6.2f} "
                f"{min(ratios):6.2f} {max(ratios):6.2f}")

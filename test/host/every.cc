@@ -41,11 +41,20 @@ TEST_CASE("The choice and the fastest six are timed again") {
   CHECK(worth_timing_again(rows).size() == 7);
 }
 
-TEST_CASE("A row of the CSV has the plan, the prediction and the times there are") {
-  std::vector<EveryRow> rows = rows_of({10.25, 9});
+TEST_CASE("A row of the CSV has a shape's plans, the predictions and the times there are") {
+  std::vector<EveryRow> rows = rows_of({10.25, 9, 8, 7, 6});
+  rows[0].plan.whole = 132;
   rows[0].us = {11, 13, 12};
+  rows[2].us = {1};  // less often
+  rows[3].us = {5, 5, 5};
+  rows[4].us = {4, 4, 4};
+  rows.push_back(rows[0]);  // another shape
+  rows.back().shape.m = 17;
+  rows.back().us.clear();
   const std::string text = write_every("A GPU", 132, rows);
   CHECK(text.find("# device    A GPU, 132 SMs\n") != std::string::npos);
-  CHECK(text.find("\n16,4096,7168,1,nvfp4,sm90_64x16x256,2,132,264,1,10.25,3,12.000,11.000,13.000\n"
-                  "16,4096,7168,1,nvfp4,v1,1,0,8,0,9.00,0,,,\n") != std::string::npos);
+  CHECK(text.find("\n16,4096,7168,1,nvfp4,sm90_64x16x256/2+132 10.25 3 12.000 11.000 13.000,"
+                  "v4/1 6.00 3 4.000 4.000 4.000,v3/1 7.00 3 5.000 5.000 5.000,"
+                  "v2/1 8.00 1 1.000 1.000 1.000,v1/1 9.00\n"
+                  "17,4096,7168,1,nvfp4,sm90_64x16x256/2+132 10.25\n") != std::string::npos);
 }

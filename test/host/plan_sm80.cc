@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -37,7 +38,7 @@ nvfp4::Plan plan_for(const nvfp4_gemm_desc& g, int32_t capability) {
 
 using Problem = std::tuple<std::string, int64_t, int64_t, int64_t>;  // type of tokens, m, n, k
 
-// Microseconds by variant, parts of K and tiles that are whole, of a file of `nvfp4 tune --every`.
+// Microseconds by variant/parts of K+whole tiles, of a file of `nvfp4 tune --every`.
 std::map<Problem, std::map<std::string, double>> times_in(const char* name) {
   std::map<Problem, std::map<std::string, double>> all;
   std::ifstream file(name);
@@ -45,7 +46,12 @@ std::map<Problem, std::map<std::string, double>> times_in(const char* name) {
     if (line.empty() || line[0] == '#' || line[0] == 'm') continue;
     const std::vector<std::string> row = host_test::split(line);
     const Problem problem{row.at(4), std::stoll(row[0]), std::stoll(row[1]), std::stoll(row[2])};
-    all[problem][row[5] + "/" + row[6] + " " + row[7]] = std::stod(row.at(12));
+    for (size_t i = 5; i < row.size(); ++i) {
+      std::stringstream cell(row[i]);
+      std::string plan;
+      double predicted = 0, replays = 0, us = 0;
+      if (cell >> plan >> predicted >> replays >> us) all[problem][plan] = us;
+    }
   }
   REQUIRE(all.size() > 15);
   return all;
@@ -73,8 +79,8 @@ Loss loss_of_planner(const char* times, int64_t most_tokens = INT64_MAX) {
   Loss loss;
   for (const auto& [problem, us_of] : times_in(times)) {
     const nvfp4::Plan plan = plan_for(of(problem), 90);
-    const std::string chosen =
-        plan.variant->name + ("/" + std::to_string(plan.split)) + " " + std::to_string(plan.whole);
+    const std::string chosen = plan.variant->name + ("/" + std::to_string(plan.split)) +
+                               (plan.whole != 0 ? "+" + std::to_string(plan.whole) : "");
     const auto& [type, m, n, k] = problem;
     if (m > most_tokens) continue;
     CAPTURE(type, m, n, k, chosen);

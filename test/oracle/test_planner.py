@@ -12,19 +12,20 @@ BENCH = os.path.join(ROOT, "bench")
 sys.path.insert(0, BENCH)
 import planner  # noqa: E402
 
-HEAD = "m,n,k,l,a_type,variant,split,whole,ctas,chosen,predicted_us,replays,us,us_p10,us_p90\n"
+HEAD = "m,n,k,l,a_type,the planner's choice,the others from the fastest on\n"
 
 
-def row(m, variant, chosen, predicted, replays, us, split=1):
-    return f"{m},64,64,1,nvfp4,{variant},{split},0,1,{chosen},{predicted},{replays},{us},,\n"
+def row(m, *plans):
+    return ",".join([f"{m},64,64,1,nvfp4", *plans]) + "\n"
 
 
 # One token: the choice is 10 % behind a, predicted 10 % too low; b was only screened.
-TEXT = (HEAD + row(1, "c", 1, "9.90", 21, "11.000") + row(1, "a", 0, "10.00", 21, "10.000") +
-        row(1, "b", 0, "10.00", 5, "9.000") + row(1, "d", 0, "99.00", 0, ""))
+ONE = row(1, "c/1 9.90 21 11.000 11 11", "a/1 10.00 21 10.000 10 10", "b/1 10.00 5 9.000 9 9",
+          "d/1 99.00")
+TEXT = HEAD + ONE
 # And twenty shapes more whose choice is the best, one of them predicted at twice the time.
-MORE = "".join(row(m, "c", 1, "20.00" if m == 5 else "10.00", 21, "10.000") +
-               row(m, "a", 0, "10.00", 21, "20.000") for m in range(2, 22))
+MORE = "".join(row(m, f"c/1 {20 if m == 5 else 10}.00 21 10.000 10 10", "a/1 10.00 21 20.000 20 20")
+               for m in range(2, 22))
 
 
 class Planner(unittest.TestCase):
@@ -58,14 +59,14 @@ class Planner(unittest.TestCase):
 
     def test_another_planner_is_judged_by_the_same_times(self):
         measured = self.file("a.csv", TEXT)
-        now = HEAD + row(1, "a", 1, "11.00", 0, "") + row(1, "c", 0, "12.00", 0, "")
+        now = HEAD + row(1, "a/1 11.00", "c/1 12.00")
         text = self.report(measured, "--predicted", self.file("b.csv", now))
         self.assertIn("slower than the best by 1 0.0 % 0.0 % 0.0 %", text)
         self.assertIn("off, of the choice, by 1 10.0 % 10.0 % 10.0 %", text)
 
     def test_a_choice_without_a_time_is_named(self):
         measured = self.file("a.csv", TEXT + MORE)
-        now = self.file("b.csv", HEAD + row(1, "e", 1, "9.00", 0, "") + MORE)
+        now = self.file("b.csv", HEAD + row(1, "e/1 9.00") + MORE)
         text = self.report(measured, "--predicted", now)
         self.assertIn("1x64x64: e/1, the choice, was not measured", text)
         self.assertIn("slower than the best by 20 ", text)
@@ -73,10 +74,10 @@ class Planner(unittest.TestCase):
             planner.predict_anew(planner.read([measured]), {})
 
     def test_tables_that_contradict_themselves_are_refused(self):
-        twice = TEXT + row(1, "a", 0, "10.00", 21, "12.000")
-        for text in (twice, TEXT.replace("c,1,0,1,1", "c,1,0,1,0")):
-            with self.assertRaises(ValueError):
-                list(planner.report(planner.read([self.file("a.csv", text)])))
+        for again, words in (("a/1 10.00 21 12.000 12 12", "by a/1 stands twice"),
+                             ("e/1 10.00 21 12.000 12 12", "2 rows of a shape are chosen")):
+            with self.assertRaisesRegex(ValueError, words):
+                list(planner.report(planner.read([self.file("a.csv", TEXT + row(1, again))])))
 
 
 class HeldOut(unittest.TestCase):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // `nvfp4 tune --every`: each variant and split that a shape may use, with the planner's prediction
-// and the measured time, as rows of a CSV that bench/planner.py reads. Pure functions, which tests
-// call with times.
+// and the measured time, as a CSV that bench/planner.py reads: a shape is a row, a plan a cell.
+// Pure functions, which tests call with times.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,7 @@ std::vector<size_t> worth_timing(const std::vector<EveryRow>& rows);
 // Indices of the planner's choice and of the fastest six that were timed.
 std::vector<size_t> worth_timing_again(const std::vector<EveryRow>& rows);
 
-std::string write_every(const std::string& device, int32_t sms, const std::vector<EveryRow>& rows);
+// Rows of one shape after those of another, each shape's choice first.
+std::string write_every(const std::string& device, int32_t sms, std::vector<EveryRow> rows);
 
 }  // namespace nvfp4_tool
