@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "tools/testing/catch.h"
+#include "tools/testing/numeric_tables.h"
 
 namespace host_test {
 
@@ -22,19 +24,17 @@ inline std::vector<std::string> split(const std::string& line) {
   return cells;
 }
 
-// The roundings lie beside the emulator's tests, which read them too.
-inline std::string folder_of(const std::string& name) {
-  return name.rfind("numeric_", 0) == 0 ? "tools/emulator/test/golden/" : "test/golden/";
-}
-
-// Rows of the table `name` without the header line. A missing or short file fails the test.
+// Rows of the table `name` without the header line: one that follows from a closed form, or a file
+// here or of the emulator's tests. A missing or short file fails the test.
 inline std::vector<std::vector<std::string>> golden(const std::string& name, size_t rows_expected) {
-  std::ifstream file(folder_of(name) + name);
-  INFO(folder_of(name) << name);
+  std::stringstream text(numeric_tables::table(name));
+  for (const char* folder : {"test/golden/", "tools/emulator/test/golden/"})
+    if (const std::ifstream file(folder + name); file) text << file.rdbuf();
+  INFO("golden table " << name);
   std::vector<std::vector<std::string>> rows;
   std::string line;
-  std::getline(file, line);
-  while (std::getline(file, line)) rows.push_back(split(line));
+  std::getline(text, line);
+  while (std::getline(text, line)) rows.push_back(split(line));
   REQUIRE(rows.size() == rows_expected);
   return rows;
 }

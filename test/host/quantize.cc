@@ -106,7 +106,7 @@ TEST_CASE("Blocks have the scale and codes that the rule gives by hand") {
 
 TEST_CASE("Dequantized values are those of the golden table") {
   int checked = 0;
-  for (const auto& cells : host_test::golden("numeric_decode.csv", 1040)) {
+  for (const auto& cells : host_test::golden("numeric_decode", 1040)) {
     const uint8_t code = static_cast<uint8_t>(host_test::hex(cells[1]));
     const uint32_t expected = host_test::hex(cells[2]);
     const bool element = cells[0] == "e2m1";
@@ -137,7 +137,7 @@ TEST_CASE("The outer product of dequantization is one rounded fp32 multiplicatio
 // With a 6 in the block and t = 1 the scale is 1, so a code is the rounding of x itself.
 TEST_CASE("Elements round to nearest even like the golden table") {
   int checked = 0;
-  for (const auto& cells : host_test::golden("numeric_encode.csv", 3220)) {
+  for (const auto& cells : host_test::golden("numeric_encode", 3220)) {
     const float x = from_bits(host_test::hex(cells[0]));
     if (!(std::fabs(x) <= 6.0f)) continue;
     const Block block = quantize({6.0f, x});
@@ -152,7 +152,7 @@ TEST_CASE("Elements round to nearest even like the golden table") {
 // amax = 6 v with amax / 6 = v exactly: the scale is the rounding of v itself.
 TEST_CASE("Scales round to nearest even and saturate like the golden table") {
   int checked = 0;
-  for (const auto& cells : host_test::golden("numeric_encode.csv", 3220)) {
+  for (const auto& cells : host_test::golden("numeric_encode", 3220)) {
     const float v = std::fabs(from_bits(host_test::hex(cells[0])));
     const float amax = v * 6.0f;
     if (!std::isfinite(amax) || amax / 6.0f != v) continue;

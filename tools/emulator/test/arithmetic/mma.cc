@@ -12,7 +12,7 @@ constexpr uint32_t half_code = 1, one_code = 2, six_code = 7, minus = 8;
 }  // namespace
 
 TEST_CASE("every element and scale code has the value of the format's table") {
-  for (const auto& row : unit::golden("numeric_decode.csv")) {
+  for (const auto& row : unit::golden("numeric_decode")) {
     const uint32_t code = uint32_t(unit::number(row[1])), bits = uint32_t(unit::number(row[2]));
     const bool is_nan = (bits & 0x7FFFFFFF) > infinity, is_zero = (bits & 0x7FFFFFFF) == 0;
     const uint32_t want = is_nan ? canonical_nan : is_zero ? 0 : bits;

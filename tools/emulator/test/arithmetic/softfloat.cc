@@ -145,7 +145,7 @@ TEST_CASE("encodings equal the CUDA headers'") {
   auto number = [](const std::string& s) { return uint32_t(std::stoull(s, nullptr, 16)); };
   soft::Rules saturating, plain;
   saturating.satfinite = true;
-  for (const auto& row : unit::golden("numeric_encode.csv")) {
+  for (const auto& row : unit::golden("numeric_encode")) {
     uint32_t bits = number(row[0]);
     CAPTURE(bits);
     CHECK(soft::convert(bits, soft::f32, soft::e2m1, saturating) == number(row[1]));
@@ -159,7 +159,7 @@ TEST_CASE("encodings equal the CUDA headers'") {
 
 TEST_CASE("decoded values equal the CUDA headers'") {
   auto number = [](const std::string& s) { return uint32_t(std::stoull(s, nullptr, 16)); };
-  for (const auto& row : unit::golden("numeric_decode.csv")) {
+  for (const auto& row : unit::golden("numeric_decode")) {
     CAPTURE(row[0], row[1]);
     uint32_t code = number(row[1]), bits = number(row[2]);
     if (row[0] == "ue8m0") {
