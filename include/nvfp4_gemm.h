@@ -18,13 +18,14 @@
  *     if (nvfp4_gemm_run(&g, stream) != NVFP4_SUCCESS) puts(nvfp4_last_error());
  *
  * The header is C99 and needs no CUDA header. The library needs libc and libm. At the first call
- * that runs on a GPU it opens the CUDA driver, libcuda.so.1, by soname: 13.0 or newer, or 12.9 if
- * the kernel images were made by CUDA 12.9 (nvfp4_build_info() says by which).
+ * that runs on a GPU it opens the CUDA driver, libcuda.so.1, by soname. The driver must support
+ * CUDA 13.0, or CUDA 12.9 if the kernel images were made by CUDA 12.9. nvfp4_build_info() says
+ * which CUDA made them.
  *
  * THREADS    Any thread may call any function at any time. Any number of threads may run one plan
- *            at once; destroy it when none does. Calls that use the same workspace must not
- *            overlap, neither as calls nor in the work that they enqueue: such a run enqueues two
- *            kernels, and the second reads what the first left in the workspace.
+ *            at once; destroy it when none does. Two runs with the same workspace must not overlap:
+ *            neither their calls nor the work that they enqueue. A run with a workspace enqueues
+ *            two kernels, and the second one reads what the first one wrote there.
  * STREAMS    nvfp4_gemm_run and nvfp4_gemm_plan_run enqueue on the caller's stream of the current
  *            context and return. They allocate nothing, on host or device, and synchronise nothing.
  *            The first call in a process opens the driver and loads the kernel. nvfp4_prepare()
@@ -35,8 +36,9 @@
  *            fork followed by exec is fine.
  * ERRORS     Everything is checked before anything is enqueued, and an error leaves the outputs
  *            unchanged. nvfp4_last_error() has a message with the field, its value and the rule.
- *            One exception: K = 0 with gaps between batches is a fill per batch. If the driver
- *            refuses one of them, those before it are enqueued.
+ *            One exception: if K is 0 and D has gaps between its batches, each batch is filled by a
+ *            driver call of its own. If the driver refuses one of these calls, the earlier ones are
+ *            already enqueued.
  * LOGGING    NVFP4_LOG=0..3 in the environment: 0 silent (default), 1 errors, 2 one line per call
  *            with a command line that reproduces it, 3 details. Lines go to stderr, or to a
  *            callback (nvfp4_set_log_callback). The library reads no other variable and opens no
@@ -44,12 +46,14 @@
  * VERSIONS   The soname is libnvfp4gemm.so.0, and each function has the symbol version NVFP4GEMM_0.
  *            For all of 0.x no function, enumerator or field changes its name, value, offset or
  *            meaning. Structs grow at their end only, and 0 in a new field means the old behaviour.
- *            So a program runs with every later 0.x. It also runs with an earlier one if it leaves
- *            the fields that that version does not know at 0 (struct_size says what the program
- *            knows, nvfp4_version() what is loaded). What is refused today may work tomorrow.
- *            Messages and the lines of log and explain may change with any version. The choice of a
- *            variant, and so the bits of an inexact sum, may change with a minor version (0.1 to
- *            0.2), but not with a patch.
+ *            So a program runs with every later 0.x of the library. It also runs with an earlier
+ *            one, if it sets every field to 0 that the earlier one does not know. struct_size tells
+ *            the library which fields the program knows. nvfp4_version() tells the program which
+ *            library is loaded.
+ *            What is refused today may work tomorrow. The text of messages, log lines and
+ *            nvfp4_gemm_explain may change with any version. The choice of a variant, and so the
+ *            bits of an inexact sum, may change with a minor version (0.1 to 0.2), but not with a
+ *            patch.
  * BITS       The same inputs give the same bits on every run, stream and device of one compute
  *            capability: the K loop of an element of D runs in one fixed order, without atomics.
  *            On 9.0 that order depends on the sizes, including M: see NUMERICS.
@@ -64,41 +68,54 @@
  *                x = min(x, gate_limit)
  *                y = max(min(y, gate_limit), -gate_limit) + gate_beta
  *                D = round(act(x) * y)
- *            Each operation is fp32 and rounded to nearest even, subnormals kept; a factor, C or
- *            bias that is not given takes no part; act() is built from such operations by the
- *            formulas of docs/numerics.md; round() is one rounding to nearest even to the type of
- *            D, to infinity beyond its largest value, subnormals kept. So everything except acc has
- *            the same bits everywhere. If K is above 1792, up to 4 CTAs may share it, and their
- *            partial sums are added in fp32. Let n be ceil(K/64), plus 2 if K is above 1792. Let S
- *            be the sum of |a*scale_a*b*scale_b|. Let z be the number of steps that have a block of
- *            16 products that are all zero, although both its scales are 256 or more. Then
+ *            Each of these operations is fp32 and rounded to nearest even; subnormals are kept. A
+ *            factor, C or bias that is not given takes no part. act() is built from such operations
+ *            by the formulas of docs/numerics.md. round() rounds once to D's type, to nearest even,
+ *            and keeps subnormals; a value beyond the largest one of the type becomes infinite. So
+ *            everything except acc has the same bits everywhere.
+ *
+ *            Error of acc: let S be the sum of |a*scale_a*b*scale_b|. Let n be ceil(K/64); if K is
+ *            above 1792, up to 4 CTAs may share it and add their partial sums in fp32, so n is then
+ *            2 larger. A zero block is a block of 16 products that are all zero. Let z be the
+ *            number of steps with a zero block whose two scales are both 256 or more. Then
  *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
- *            acc is exact if every partial sum fits 24 bits in units of 2^u, and u >= -19 or no
- *            block has two scales of 256 or more. docs/numerics.md has a later model of the tensor
- *            core, in which z is 0.
- *            UE8M0 scales: the bound holds for S below 2^127, with two terms in place of z * 2^-18.
- *            One is n * 2^-149. The other, 0 in the later model, is the sum over the steps of
- *            2^(E-32), where 2^E is the largest product of the scales of a block of zeros. acc is
- *            exact if every partial sum fits as above, u >= -149 and E <= u + 35.
+ *            This holds for every model of the tensor core in docs/numerics.md. In the model
+ *            "groups" z is always 0.
+ *
+ *            Exact sums: let every partial sum be a multiple of some 2^u that fits 24 bits in this
+ *            unit. Then acc is exact if u is at least -19. It is also exact if no block of 16 has
+ *            two scales of 256 or more.
+ *
+ *            UE8M0 scales: the bound holds if S is below 2^127, but with two other terms in place
+ *            of z * 2^-18. The first is n * 2^-149. The second has a part for each step with a zero
+ *            block: 2^(E-32), where 2^E is the largest product of the two scales of a zero block in
+ *            that step. In the model "groups" the second term is 0. With u as above, acc is exact
+ *            if u is at least -149 and no E exceeds u + 35.
  *
  *            9.0 (Hopper): an element times its scale is exact in fp16, and fp16 tensor cores form
- *            the sum. Each 256 of K, the last one perhaps incomplete, takes 16 steps of 16 elements
- *            that need not be neighbours. Up to 32 partial sums along K are added in fp32. Tiles of
- *            up to 4 tokens compute exact sums of 16 neighbours and add these in fp32, in up to 24
- *            partial sums. So bits depend on the tile. If each partial sum in any order, including
- *            single products, fits 24 bits in units of 2^u, acc is exact and D has the same bits.
- *            Otherwise let n = 16 * ceil(K/256) and E the largest exponent of a partial sum, which
- *            is at most (S + |exact|) / 2, or of two factors element * scale together (each counted
- *            as at least 2^-7). Then
- *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25)
- *            The second term is larger where large products cancel.
+ *            the sum. A step adds 16 products, whose elements need not be neighbours in K. A
+ *            k-block of 256 takes 16 steps, even if it is the last one and incomplete. Up to 32
+ *            partial sums along K are added in fp32. Tiles of up to 4 tokens do this differently:
+ *            they compute exact sums of 16 neighbours and add these in fp32, in up to 24 partial
+ *            sums. So the bits of an inexact acc depend on the tile.
  *
- * KERNELS    Compute capability 9.0 (has run on an H200), 10.0 and 10.3 (in an emulator only). With
- *            a_type F16 or BF16 also 8.0, 8.6, 8.9, 11.0, 12.0 and 12.1 (has run on a 9.0 only).
- *            They take any M, N, L >= 0, K a multiple of 16, and scales of either layout for each
- *            operand. They read both layouts directly, except that on 10.x every call converts
- *            linear scales of an NVFP4 product to 128x4 in the workspace first. Where NVFP4 tokens
- *            have no kernel they are refused for every K, including 0.
+ *            On 9.0, acc is exact and D has the same bits as elsewhere if every partial sum in any
+ *            order, and every single product, fits 24 bits in units of one 2^u. Otherwise let n be
+ *            16 * ceil(K/256). Let E be the largest exponent of all partial sums and products. A
+ *            partial sum is at most (S + |exact|) / 2. The exponent of a product is the sum of the
+ *            exponents of its two factors, element * scale; each of the two counts as at least -7.
+ *            Then
+ *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25)
+ *            The second term is larger than the first where large products cancel each other.
+ *
+ * KERNELS    NVFP4 products have kernels for compute capability 9.0, which have run on an H200, and
+ *            for 10.0 and 10.3, which have run in an emulator only. Products with a_type F16 or
+ *            BF16 also have kernels for 8.0, 8.6, 8.9, 11.0, 12.0 and 12.1. No GPU of these has run
+ *            them yet, but one of 9.0 has. All kernels take any M, N, L >= 0, K a multiple of 16,
+ *            and scales of either layout for each operand. They read both layouts directly, with
+ *            one exception: on 10.x every call of an NVFP4 product first converts linear scales to
+ *            128x4, in the workspace. If a GPU has no kernel for NVFP4 tokens, they are refused for
+ *            every K, including 0.
  *
  *            Fields, enumerators and functions marked (**) are declared but not implemented. A call
  *            that asks for one returns NVFP4_STATUS_NOT_SUPPORTED with a message that names it, and
@@ -106,9 +123,10 @@
  *            exist in the reference, on 9.0, and on 10.x for NVFP4 tokens if the scales of the
  *            weights are 128x4. Their kernels need K > 0, and those for 9.0 refuse batch_invariant.
  *
- * SPEED      Row-major fp16 D with a host alpha uses the fastest epilogue. On 9.0, with K a
- *            multiple of 64 and 128x4 scales, so do bf16 D, alpha on the device, tensor scales and
- *            a bias per column. Everything else uses the general epilogue, which is slower.
+ * SPEED      Row-major fp16 D with a host alpha uses the fastest epilogue. On 9.0, these also use
+ *            it if K is a multiple of 64 and the scales are 128x4: row-major bf16 D, alpha on the
+ *            device, tensor scales, and a bias per column. Everything else uses the general
+ *            epilogue, which is slower.
  */
 #ifndef NVFP4_GEMM_H
 #define NVFP4_GEMM_H
@@ -158,7 +176,7 @@ enum {
   NVFP4_STATUS_INVALID_STRUCT = 24,    /* struct_size is wrong, or an unknown field is not 0      */
   NVFP4_STATUS_OVERLAP = 25,           /* D overlaps an input                                     */
   NVFP4_STATUS_LIMIT = 26,             /* a size above a stated limit                             */
-  NVFP4_STATUS_NOT_SUPPORTED = 28,     /* declared in this header, but not in this version        */
+  NVFP4_STATUS_NOT_SUPPORTED = 28,     /* declared in this header, but no kernel here does it     */
 
   NVFP4_STATUS_NO_DRIVER = 40,         /* libcuda.so.1 cannot be opened, or is a stub             */
   NVFP4_STATUS_DRIVER_TOO_OLD = 41,    /* the driver is older than the images or lacks an entry   */
@@ -166,11 +184,11 @@ enum {
   NVFP4_STATUS_NO_CONTEXT = 43,        /* no CUDA context is current on the calling thread        */
   NVFP4_STATUS_UNSUPPORTED_ARCH = 44,  /* no kernel here for the device's compute capability      */
   NVFP4_STATUS_IMAGE_LOAD = 45,        /* the driver refused the kernel images                    */
-  NVFP4_STATUS_AFTER_FORK = 46,        /* called in a fork()ed child of a process that used it    */
+  NVFP4_STATUS_AFTER_FORK = 46,        /* called in a fork()ed child of a process that used a GPU */
 
   NVFP4_STATUS_DRIVER_ERROR = 60,      /* any other failure of a driver call                      */
   NVFP4_STATUS_PRIOR_ERROR = 61,       /* the context carries an error of earlier work            */
-  NVFP4_STATUS_OUT_OF_MEMORY = 62,     /* the driver ran out of memory, or the host for a plan    */
+  NVFP4_STATUS_OUT_OF_MEMORY = 62,     /* the driver or the host has no memory left               */
   NVFP4_STATUS_WRONG_RESULT = 63       /* nvfp4_selftest: a kernel computed a wrong result        */
 };
 
@@ -188,13 +206,15 @@ NVFP4_API const char *nvfp4_last_error(void);
 /* Receives one log line, without a newline; level is that of NVFP4_LOG (1 to 3). May be called by
  * several threads at once, inside any function of this library, which holds no lock meanwhile. It
  * may call this library: such calls log nothing, and leave the caller's nvfp4_last_error() as it
- * is. In every version a product's line of level 2 has image="NAME" variant=NAME of what ran. */
+ * is. In every version, the line of a product (level 2) has image="NAME" variant=NAME: the image
+ * and the variant that ran. */
 typedef void (*nvfp4_log_callback)(void *user, int32_t level, const char *line);
 
 /* Sends the lines up to `level` to the callback and none to stderr; NULL goes back to stderr and
  * NVFP4_LOG. This holds for the whole process. Calls in other threads may still use the previous
  * callback until they return, so its code and `user` must outlive them. For the same reason each
- * call of this function keeps a few bytes. INVALID_VALUE: level is not 0 to 3.       Since 0.1 */
+ * call of this function allocates a few bytes and never frees them. Returns INVALID_VALUE if level
+ * is not 0 to 3.                                                                       Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void *user,
                                               int32_t level);
 
