@@ -255,6 +255,7 @@ uint32_t shared_bytes_beside(const Plan& plan, uint32_t ctas, int32_t sm_count) 
 const Family kFamily_sm80{choose_split,
                           complete,
                           predict,
+                          false,
                           make_params,
                           replace_addresses,
                           entry,
@@ -267,10 +268,11 @@ const Family kFamily_sm80{choose_split,
                           kEpilogueBf16,
                           nullptr,
                           0,
-                           0,
-                           false,
-                           false,
-                           takes_ue8m0,
+                          0,
+                          false,
+                          false,
+                          false,
+                          takes_ue8m0,
                           false};
 
 }  // namespace nvfp4

@@ -74,6 +74,9 @@ struct Family {
   Clocks (*predict)(const nvfp4_gemm_desc& desc, const Plan& plan);
 
   // ---- launching ----
+  // Whether its kernels wait (griddepcontrol.wait) before they read what earlier work of the stream
+  // may write, so that a launch may start before that work has finished.
+  bool waits_for_earlier_work;
   nvfp4_status (*make_params)(const Driver& driver, const nvfp4_gemm_desc& desc, const Plan& plan,
                               KernelParams* params);
   // `params` were made for `before`, which differs from `desc` only in addresses.
@@ -111,6 +114,8 @@ struct Family {
   size_t groups_at, gated_groups_at;
   // Whether a CTA computes several tiles of groups, one after the other, each over all of K.
   bool groups_take_turns;
+  // Whether its kernels find the 128x4 tile at which the token scales of a group begin.
+  bool finds_group_scales;
 
   // ---- gated products ----
   // True: one half of a tile's weights are rows of b, the other half rows of b2. False: a tile has

@@ -23,10 +23,9 @@ int64_t most_token_tiles(const nvfp4_gemm_desc& g, int64_t capacity, const Varia
   return groups + (g.m - groups) / v.tile_tokens;
 }
 
-// Only kernels of 10.x find the 128x4 tile at which the scales of a group begin.
 bool takes_token_scales(const nvfp4_gemm_desc& g, const Variant& v) {
   return g.a_type != NVFP4_TYPE_NONE || g.a_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR ||
-         v.family == &kFamily_sm100;
+         v.family->finds_group_scales;
 }
 
 bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {

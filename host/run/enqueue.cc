@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "host/run/enqueue.h"
 
+#include "host/plan/family.h"
+
 namespace nvfp4 {
 
 nvfp4_status check_stream(const Site& site, CUstream stream) {
@@ -16,9 +18,9 @@ nvfp4_status check_stream(const Site& site, CUstream stream) {
 
 namespace {
 
-bool has_early_kernels(int32_t capability) {
+bool kernels_wait(int32_t capability) {
   for (const Architecture& arch : kArchitectures) {
-    if (arch.capability == capability) return arch.family != &kFamily_sm80;
+    if (arch.capability == capability) return arch.family->waits_for_earlier_work;
   }
   return false;
 }
@@ -37,10 +39,8 @@ nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const v
   config.sharedMemBytes = grid.shared_bytes;
   config.hStream = stream;
   config.attrs = attributes;
-  // The kernel may start before earlier work of the stream has finished. It waits itself
-  // (griddepcontrol.wait) before its first read of data that such work may write. Kernels for GPUs
-  // that only the family sm80 serves never wait.
-  if (grid.early && has_early_kernels(site.capability)) {
+  // The kernel may start before earlier work of the stream has finished.
+  if (grid.early && kernels_wait(site.capability)) {
     CUlaunchAttribute& early = attributes[config.numAttrs++];
     early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     early.value.programmaticStreamSerializationAllowed = 1;

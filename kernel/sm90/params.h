@@ -15,8 +15,8 @@ constexpr uint32_t kSm90StageK = 256;  // split-K and padding use multiples of t
 // Tiles of up to this many tokens load 16-bit tokens in boxes with no more rows than there are
 // tokens.
 constexpr uint32_t kTokensOfCutBox = 64;
-// Number of token rows in a TMA box of a grouped product. Several small boxes fill a tile, so that a
-// group with few rows loads few rows of other groups and few zeros for rows beyond M.
+// Number of token rows in a TMA box of a grouped product. Several small boxes fill a tile, so that
+// a group with few rows loads few rows of other groups and few zeros for rows beyond M.
 NVFP4_HOST_DEVICE constexpr uint32_t rows_of_grouped_box(uint32_t tile_tokens) {
   return tile_tokens <= 32 ? 8 : 64;
 }
