@@ -58,9 +58,9 @@ __device__ void wait_for_sums(const Cta<Tile>& cta) {
   ptx::tcgen05_fence_after_thread_sync();
 }
 
-// Signals that this warp has read the accumulator, if a later tile needs it. The arrival is relaxed
-// because it hands on tensor memory only, which tcgen05 fences order (PTX ISA 9.7.16.6.4). A
-// release would make the warp wait for its stores of D.
+// Signals that this warp has read the accumulator, if a later tile needs it. A relaxed arrival is
+// enough, because the tcgen05 fences order accesses to tensor memory (PTX ISA 9.7.16.6.4). One with
+// release semantics would make the warp wait for its stores of D.
 template <typename Tile>
 __device__ void release_accumulator(const Cta<Tile>& cta, uint32_t lane) {
   if constexpr (Tile::kSeveralTiles) {
@@ -84,7 +84,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   const uint32_t m = cta.first_token(), n = cta.first_weight(),
                  n_first = n + band * kSubTileWeights;
   const uint32_t sums = tmem + tmem_address(band * 32, 0);
-  // These warps are idle until the sums are ready. An odd CTA may lie beyond the last column.
+  // Use the time until the sums are ready. The second CTA of a pair may lie beyond the last column.
   if (kGeneral && (Tile::kCtas == 1 || n < p.n)) {
     prefetch_c(
         p,
@@ -93,7 +93,8 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   }
   if (n_first >= p.n) {
     if (Tile::kCtas == 1) return;
-    wait_for_sums(cta);  // no arrival may outlive the CTA, and this warp may not run ahead
+    // This warp stores nothing, but may not release an accumulator before its tile.
+    wait_for_sums(cta);  // a CTA may not end before the last commit arrives at it
     release_accumulator(cta, lane);
     return;
   }
@@ -103,8 +104,8 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
       return;
     }
   }
-  // The last commit covers every MMA. If the CTA has a single tile the ring is drained then, and
-  // the warps may use it as a staging buffer.
+  // The last commit covers every MMA. So if the CTA has a single tile, nothing uses the ring after
+  // that commit, and the warps may use it as a staging buffer.
   const Boxes<Tile, kGeneral> boxes{p, {cta.at.smem, band}, batch, n_first, lane};
   if (boxes.used() && lane == 0) ptx::prefetch_tensormap(&p.d_map);
   __syncwarp();
@@ -134,8 +135,8 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
 
 // ---- A CTA --------------------------------------------------------------------------------------
 
-// Prefetch every tensor map before all loads: the first load through a map stalls until the map is
-// cached.
+// Prefetches every tensor map. Without this, the first load through a map would stall until the map
+// is cached.
 template <typename Tile>
 __device__ void prefetch_maps(const Sm100Params& p) {
   ptx::prefetch_tensormap(&p.weights);
@@ -148,7 +149,7 @@ __device__ void prefetch_maps(const Sm100Params& p) {
 }
 
 // Initialises the barriers, issues the first loads, allocates tensor memory and returns its
-// address. When this returns all of it is ready in every CTA of the cluster.
+// address. On return, barriers and tensor memory are ready in every CTA of the cluster.
 template <typename Tile>
 __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
   if (warp == Tile::kProducerWarp && ptx::elect_sync()) {
@@ -157,8 +158,9 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
     prefetch_maps<Tile>(cta.p);
     init_barriers(cta);
   }
-  // The peer's loads and commits signal barriers of this CTA, so they are initialised before the
-  // peer begins. The peer has begun before this CTA allocates its tensor memory.
+  // The peer's loads and commits signal barriers of this CTA. So neither CTA of a pair continues
+  // before the barriers of both are initialised. Both CTAs are then running, so tcgen05.alloc,
+  // which may wait until both execute it, does not wait for long.
   if constexpr (Tile::kCtas == 2) {
     __syncwarp();
     ptx::cluster_sync_relaxed();
@@ -174,23 +176,25 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
     ptx::tcgen05_fence_before_thread_sync();
   }
   __syncthreads();  // publishes the barriers and the tensor memory address
-  // Waits until the barriers of every CTA exist, before any CTA signals another's;
-  // fence.mbarrier_init has published them. Both CTAs of a pair also have their tensor memory. The
-  // arrival is relaxed: it orders no memory access (PTX ISA 9.7.16.6.3), and a release would make
-  // each warp wait for its CTA's loads.
+  // Waits until the barriers of every CTA exist (fence.mbarrier_init has published them), so that
+  // CTAs may signal each other. After this, both CTAs of a pair also have their tensor memory. The
+  // arrival is relaxed: it orders no memory access (PTX ISA 9.7.16.6.3), and release semantics
+  // would make each warp wait for its CTA's loads.
   if (cta.in_cluster()) ptx::cluster_sync_relaxed();
   ptx::tcgen05_fence_after_thread_sync();
   return ptx::ld_shared_b32(cta.at.tmem_address());
 }
 
-// Each role takes one tile of its CTA after the other, as far ahead as barriers let it.
+// Each role computes its part of the CTA's tiles, one tile after the other. A role may be ahead of
+// the others, as far as the barriers permit.
 template <typename Tile, bool kGeneral, bool kScales>
 __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   if constexpr (Tile::kSeveralTiles) cta.walk.turns = turns_of_pair(cta.p);
   const CutEnd<Tile> end{cta};
   if (warp == Tile::kProducerWarp) {
-    // The dependent grid starts only now that this CTA has its tensor memory. If it started
-    // earlier, it could hold the SM's columns until this grid has ended.
+    // Lets the dependent grid start, now that this CTA has its tensor memory. A CTA of that grid on
+    // this SM might otherwise allocate all columns of tensor memory first, and keep them while it
+    // waits for this grid to end: a deadlock.
     if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
     do {
       if (ptx::elect_sync()) load_remaining_fillings(cta);
@@ -215,8 +219,8 @@ __device__ void tear_down(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp) {
   __syncthreads();  // the accumulator has been read
   // No CTA ends while another may still read its sums or operands, or signal it. With split-K the
   // arrival needs release semantics, because a relaxed one would not wait for arrivals on another
-  // CTA's barriers. In a pair each CTA has already waited for everything that comes to it, and its
-  // stores of D need not have finished.
+  // CTA's barriers. In a pair a relaxed arrival is enough: each CTA has already waited for every
+  // load and arrival that it receives, and its stores of D need not have finished.
   if (cta.shares_tile()) ptx::cluster_sync();
   if (Tile::kCtas == 2) ptx::cluster_sync_relaxed();
   if (warp != Tile::kMmaWarp) return;
@@ -230,7 +234,7 @@ template <typename Tile, bool kGeneral, bool kScales>
 __device__ void gemm_sm100(const Sm100Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (Tile::kGrouped) ptx::griddepcontrol_wait();  // earlier grids may write the ends of groups
+  if (Tile::kGrouped) ptx::griddepcontrol_wait();  // an earlier grid may write where groups end
   const Cta<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
   if (!cta.has_tile()) return;
   const uint32_t tmem = set_up(cta, warp);
@@ -258,7 +262,8 @@ SM100_ENTRY(nvfp4_gemm_sm100_256x256_plain, Sm100Tile256x256, false, false)
   SM100_ENTRIES(nvfp4_gemm_sm100_##weights##x##tokens, Sm100Tile##weights##x##tokens)
 #include "kernel/sm100/tiles.def"
 
-// Each row of grouped.def has the first two of these, for grouped products.
+// Each row of grouped.def has two entries for grouped products: one with the general epilogue and
+// one with the fast one.
 #define SM100_GROUPED_ENTRY(name, tile, general)                                      \
   extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1)              \
       name(const __grid_constant__ nvfp4::Sm100GroupedParams params) {                \
@@ -278,7 +283,7 @@ SM100_ENTRY(nvfp4_gemm_sm100_256x256_plain, Sm100Tile256x256, false, false)
   }
 #include "kernel/sm100/gated.def"
 
-// And one for grouped gated products, of each row of grouped_gated.def.
+// Each row of grouped_gated.def has one entry, for gated products of groups.
 #define SM100_GROUPED_GATED_TILE(label, tile)                                            \
   extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1)                 \
       nvfp4_gemm_sm100_##label##_grouped_gated(                                          \
