@@ -154,10 +154,9 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
   const auto rows = [&f](int64_t) { f.a_tensor_scale = f.a_tensor_scale_rows = true; };
   all.push_back(app.add_flag_function("--a-tensor-scale-rows", rows,
                                       "multiply each row of A by its own factor"));
-  all.push_back(
-      app.add_option("--b-tensor-scale", options.b_tensor_scale,
-                     "multiply B by one factor per this many columns of D; 0: one factor for all")
-          ->type_name("INT"));
+  all.push_back(app.add_option("--b-tensor-scale", options.b_tensor_scale,
+                               "how many columns of D share a tensor scale of B; 0: all of them")
+                    ->type_name("INT"));
   all.push_back(add_stride(app, "--c-ld", options.c_ld,
                            "elements from a row of C to the next; dense by default"));
   all.push_back(add_stride(app, "--c-batch-stride", options.c_batch_stride,
@@ -196,7 +195,8 @@ CLI::Option* add_format(CLI::App& app, int32_t& format) {
       {{"nvfp4", NVFP4_OPERAND_FORMAT_NVFP4},
        {"mxfp4", NVFP4_OPERAND_FORMAT_MXFP4},
        {"e2m1-ue8m0", NVFP4_OPERAND_FORMAT_E2M1_UE8M0}},
-      "nvfp4", "4-bit format: nvfp4 has UE4M3 scales per 16, the others UE8M0 per 32 or 16");
+      "nvfp4",
+      "4-bit format: scales are UE4M3 per 16 (nvfp4), UE8M0 per 32 (mxfp4) or per 16 (e2m1-ue8m0)");
 }
 
 // The options of run and explain that describe a problem except for its data, as in a replay line.
@@ -209,7 +209,7 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
       size("--m", options.shape.m, "rows of A and D: tokens"),
       size("--n", options.shape.n, "rows of B, columns of D: output features"),
       size("--k", options.shape.k,
-           "columns of A and B: a multiple of 16, with mxfp4 of 32; with 0 all sums are 0", 0),
+           "columns of A and B: a multiple of 16 (mxfp4: of 32); if 0, all sums are 0", 0),
       size("--l", options.shape.l, "batches"),
       add_stride(app, "--a-ld", options.a_ld, dense("elements from a row of A to the next")),
       add_stride(app, "--b-ld", options.b_ld, dense("elements from a row of B to the next")),
@@ -253,16 +253,17 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
   add_allow_unproven(*explain, options.problem);
   std::vector<std::string> names;
   for (const Gpu& gpu : gpus()) names.emplace_back(gpu.name);
-  CLI::Option* gpu =
-      explain->add_option("--gpu", options.gpu, "compute capability and SMs of a GPU")
-          ->transform(CLI::IsMember(names, CLI::ignore_case))
-          ->type_name("")
-          ->capture_default_str();
+  CLI::Option* gpu = explain
+                         ->add_option("--gpu", options.gpu,
+                                      "GPU to plan for: its compute capability and number of SMs")
+                         ->transform(CLI::IsMember(names, CLI::ignore_case))
+                         ->type_name("")
+                         ->capture_default_str();
   explain
       ->add_option("--compute-capability", options.capability,
                    "instead of a GPU's name: 9.0 or 90, for example")
       ->excludes(gpu);
-  explain->add_option("--sms", options.sms, "SMs of the device, instead of the GPU's")
+  explain->add_option("--sms", options.sms, "number of SMs, instead of the GPU's")
       ->check(CLI::PositiveNumber.description(""));
   add_json(*explain, options.json);
   explain->footer(
@@ -276,7 +277,7 @@ void add_bench(CLI::App& app, BenchOptions& options) {
       "bench", "time shapes with cold caches beside cuBLASLt, after verifying each");
   bench->add_option("shape", options.shapes,
                     "MxNxK or MxNxKxL; by default the three shapes of the GPU MODE task");
-  bench->add_option("--shapes", options.list, "a file with one shape a line")
+  bench->add_option("--shapes", options.list, "a file with one shape per line")
       ->check(existing_file());
   CLI::Option* csv =
       bench->add_flag("--csv", options.csv, "print CSV: a line of names, then one row per shape");
@@ -292,7 +293,7 @@ void add_tune(CLI::App& app, TuneOptions& options) {
   CLI::App* tune = app.add_subcommand(
       "tune", "find shapes for which another variant is faster than the planner's choice");
   tune->add_option("shape", options.shapes, "MxNxK or MxNxKxL");
-  tune->add_option("--shapes", options.list, "a file with one shape a line")
+  tune->add_option("--shapes", options.list, "a file with one shape per line")
       ->check(existing_file());
   CLI::Option* out = tune->add_option("--out", options.out, "FILE that receives the table");
   add_a_type(*tune, options.a_type);
@@ -305,7 +306,7 @@ void add_tune(CLI::App& app, TuneOptions& options) {
       ->excludes(any);
   tune->add_option(
           "--every", options.every,
-          "no table: write each variant and split to FILE, as CSV, with its time and prediction")
+          "no table: write CSV with the time and prediction of each variant and split to this FILE")
       ->excludes(out)
       ->excludes(any);
   add_json(*tune, options.json);
@@ -338,17 +339,17 @@ void add_quantize(CLI::App& app, QuantizeOptions& options) {
 }
 
 void add_check(CLI::App& app, CheckOptions& options) {
-  CLI::App* check = app.add_subcommand(
-      "check",
-      "report each layer of an NVFP4 checkpoint: dialect, scales, whether it loads right; no GPU");
+  CLI::App* check = app.add_subcommand("check",
+                                       "report each layer of an NVFP4 checkpoint: dialect, scales, "
+                                       "whether it loads right; needs no GPU");
   const auto existing = [] { return CLI::Validator(CLI::ExistingPath).description(""); };
   check->add_option("path", options.path, "a safetensors or GGUF file, or a folder of them")
       ->required()
       ->check(existing());
   check
       ->add_option("--reference", options.reference,
-                   "the same model in 16 or 32 bits: print the error of each layer and of "
-                   "quantizing it again")
+                   "the unquantized model; print each layer's error, and the error of quantizing "
+                   "it with this library")
       ->check(existing());
   add_json(*check, options.json);
   check->footer(
@@ -380,26 +381,25 @@ void add_run(CLI::App& app, RunOptions& options) {
       run->add_option("--b", options.b_path, "quantize B from a .npy file, fp32 or fp16 [N, K]")
           ->check(existing_file());
   CLI::Option* a_quantized = run->add_option("--a-quantized", options.a_quantized,
-                                             "A as nvfp4 quantize --out PREFIX wrote it: PREFIX");
-  CLI::Option* b_quantized =
-      run->add_option("--b-quantized", options.b_quantized, "B as quantize wrote it: PREFIX");
+                                             "PREFIX of the files that nvfp4 quantize wrote for A");
+  CLI::Option* b_quantized = run->add_option("--b-quantized", options.b_quantized,
+                                             "PREFIX of the files that nvfp4 quantize wrote for B");
   CLI::Option* out = run->add_option("--out", options.out_path, "write D to a .npy file, as fp32");
   CLI::Option* variant = run->add_option(
       "--variant", options.variant,
       "name of a kernel variant to use instead of the planner's; NAME/2 splits K in 2");
   add_allow_unproven(*run, options);
-  CLI::Option* groups =
-      run->add_option(
-             "--groups", options.groups,
-             "rows of each group, as 3,0,20: each group has its own B (instead of --m and --l)")
-          ->delimiter(',')
-          ->check(CLI::NonNegativeNumber.description(""));
+  CLI::Option* groups = run->add_option("--groups", options.groups,
+                                        "rows of each group, such as 3,0,20, instead of --m and "
+                                        "--l; every group has its own B")
+                            ->delimiter(',')
+                            ->check(CLI::NonNegativeNumber.description(""));
   run->add_option("--device", options.device, "device ordinal")
       ->check(CLI::NonNegativeNumber.description(""))
       ->capture_default_str();
   CLI::Option* headline = run->add_flag(
       "--headline", options.headline,
-      "the three shapes of the GPU MODE nvfp4_gemm task, on its data and on random scales");
+      "run the three shapes of the GPU MODE nvfp4_gemm task, on its data and on random scales");
   CLI::Option* trace = run->add_option(
       "--trace", options.trace_path,
       "in the emulator: write the time line of the launch for ui.perfetto.dev, and print its "
