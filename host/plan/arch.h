@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The architectures with kernels, one row of arch.def each. No other file asks which architecture
-// it is.
+// The architectures with kernels, one row of arch.def each. No other file depends on which
+// architecture a GPU has.
 #pragma once
 
 #include <cstddef>

@@ -8,12 +8,12 @@
 namespace nvfp4 {
 
 struct CheckedGemm {
-  const nvfp4_gemm_desc* desc;  // `known`, after check_gemm: the checked desc
+  const nvfp4_gemm_desc* desc;  // the checked desc; check_gemm points it at `known`
   const Variant* forced;        // the variant that desc->variant names; NULL: the planner chooses
   bool empty;        // m, n or l is 0, so there is nothing to do and no pointer has been checked
   bool sizes_alone;  // every address is NULL, so the rules about addresses were skipped
   uint32_t forced_split = 0;  // K partitions that desc->variant names; 0: the planner chooses
-  nvfp4_gemm_desc known{};    // the caller's desc with 0 in fields that it is too short to have
+  nvfp4_gemm_desc known{};    // the caller's desc; fields beyond its struct_size are 0
 };
 
 // Checks every rule in the header's order. Either fills `checked` or refuses with a status and a

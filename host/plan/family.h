@@ -83,8 +83,8 @@ struct Family {
   nvfp4_status (*replace_addresses)(const Driver& driver, const nvfp4_gemm_desc& before,
                                     const nvfp4_gemm_desc& desc, const Plan& plan,
                                     KernelParams* params);
-  // The most specialised kernel of the variant that can compute the product on `ctas` CTAs. If the
-  // variant does not have it, the launch takes the entry before it.
+  // The most specialised kernel that can compute the product on `ctas` CTAs. If the variant does
+  // not have this kernel, the launch takes the previous one in the enum Entry.
   Entry (*entry)(const Plan& plan, uint32_t ctas, const KernelParams& params);
   // The kernel that adds K partitions from the workspace. If there is none, the function or its
   // result is NULL.
@@ -100,8 +100,8 @@ struct Family {
   // The planner's rule in one sentence, and the reason for a choice.
   void (*write_rule)(const Architecture& arch, char (&text)[kReasonBytes]);
   void (*write_choice)(const Choice& choice, char (&text)[kReasonBytes]);
-  // Returns NULL if the kernel stores such a D by TMA, otherwise the reason why threads store it.
-  // If this is NULL, threads always store it.
+  // Returns NULL if the kernel stores such a D by TMA, otherwise the reason why threads store it. A
+  // family without this function never stores D by TMA.
   const char* (*why_not_by_tma)(const nvfp4_gemm_desc& desc, const Plan& plan);
   // Epilogues up to this one have specialised code.
   EpilogueKind last_fast_epilogue;
@@ -109,8 +109,8 @@ struct Family {
   bool (*has_fast_scales)(const nvfp4_gemm_desc& desc, const Plan& plan);
 
   // ---- grouped products ----
-  // Offset of GroupParams in the parameters of grouped products, and of those that are gated, too.
-  // 0: no variant takes groups.
+  // Offsets of GroupParams in the kernel's parameters: for grouped products that are not gated, and
+  // for those that are. 0: no variant takes groups.
   size_t groups_at, gated_groups_at;
   // Whether a CTA computes several tiles of groups, one after the other, each over all of K.
   bool groups_take_turns;
@@ -123,9 +123,10 @@ struct Family {
   bool gate_halves_tile;
 
   // ---- operands with UE8M0 scales ----
-  // Whether its variants that take them do so on the architecture. NULL: on each.
+  // Whether the family takes such operands on the architecture, by its variants with `ue8m0`. NULL:
+  // it does on every architecture.
   bool (*takes_ue8m0)(const Architecture& arch);
-  // Tokens with such scales are decoded to bf16 first.
+  // A pre-pass decodes tokens with such scales to bf16.
   bool decodes_tokens;
 };
 

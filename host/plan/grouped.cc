@@ -14,15 +14,17 @@ namespace nvfp4 {
 
 namespace {
 
-// The largest number of token tiles that any division of m rows among l groups can give. Each group
-// that has rows begins a tile, and every tile_tokens further rows add one. With a capacity, each
-// group may have that many rows.
+// The largest number of token tiles that any division of m rows among l groups can give. The worst
+// division gives one row to each group, which makes one tile each; after that, one more tile needs
+// tile_tokens more rows of a group. With a capacity, every group may have `capacity` rows.
 int64_t most_token_tiles(const nvfp4_gemm_desc& g, int64_t capacity, const Variant& v) {
   if (capacity > 0) return g.l * ceil_div(capacity, v.tile_tokens);
   const int64_t groups = std::min(g.m, g.l);
   return groups + (g.m - groups) / v.tile_tokens;
 }
 
+// Whether the variant can read A's scales. If they are 128x4, each group begins a new tile of
+// scales, which not every family's kernels can find.
 bool takes_token_scales(const nvfp4_gemm_desc& g, const Variant& v) {
   return g.a_type != NVFP4_TYPE_NONE || g.a_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR ||
          v.family->finds_group_scales;
@@ -34,9 +36,10 @@ bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, co
          (g.batch_invariant == 0 || v.batch_invariant);
 }
 
-// The narrowest tile that holds the rows of a usual group, otherwise the widest. Variants are
-// sorted from narrow to wide. If several have as many tokens, it takes the one with more weights: a
-// CTA that has half as many tiles waits half as often for the end of one (docs/performance.md).
+// The narrowest tile that holds the rows of a usual group; if no tile does, the widest. Variants
+// are sorted from narrow to wide. If several tiles have the same number of tokens, the last one is
+// taken, which has the most weights: a CTA then has fewer tiles, and waits less often for the end
+// of a tile (docs/performance.md).
 const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
                              const Architecture& arch) {
   const int64_t usual = desc.rows_hint > 0 ? desc.rows_hint : ceil_div(g.m, g.l);
@@ -44,8 +47,7 @@ const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_de
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
     if (!is_grouped_candidate(g, arch, v)) continue;
-    if (widest != nullptr && widest->tile_tokens >= usual &&
-        v.tile_tokens > widest->tile_tokens) {
+    if (widest != nullptr && widest->tile_tokens >= usual && v.tile_tokens > widest->tile_tokens) {
       break;
     }
     widest = &v;
@@ -96,7 +98,8 @@ nvfp4_status decide_split(const CheckedGrouped& checked, const Architecture& arc
   const uint32_t forced = checked.gemm.forced_split;
   if (forced == 0 || forced == choice->split) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE,
-              "variant = \"%.64s\" cuts K as grouped products do not: they take %" PRIu32 " parts",
+              "variant = \"%.64s\" has another number of K partitions than this grouped product, "
+              "which has %" PRIu32,
               one.variant, choice->split);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Grouped products: all rules, and launch geometry, as checked.h and plan.h have them for single
-// products.
+// Grouped products: this header checks their rules and plans their launch. checked.h and plan.h do
+// the same for single products.
 #pragma once
 
 #include "host/plan/plan.h"

@@ -16,7 +16,9 @@ namespace nvfp4 {
 
 namespace {
 
-// The checks counted one CTA per tile of the forced variant, or of the widest one.
+// Refuses a product with too many CTAs. check_gemm() has not refused it, because it counts one CTA
+// per tile, and tiles of the forced variant or of the widest one. The plan may have more CTAs per
+// tile, or narrower tiles.
 nvfp4_status refuse_ctas(const CheckedGemm& checked) {
   const nvfp4_gemm_desc& desc = *checked.desc;
   if (checked.forced_split > 1) {
@@ -40,8 +42,8 @@ nvfp4_status refuse_variant(const nvfp4_gemm_desc& desc, const Variant& v,
                 v.name);
   }
   return fail(NVFP4_STATUS_INVALID_VALUE,
-              "variant = \"%s\" adds along K in an order that no tile for all M has on compute "
-              "capability %s: batch_invariant = 1 excludes it",
+              "variant = \"%s\" adds along K in another order than the batch-invariant tiles of "
+              "compute capability %s: batch_invariant = 1 excludes it",
               v.name, capability_text(arch.capability).text);
 }
 
@@ -53,8 +55,8 @@ bool has_kernel(const Architecture& arch, const nvfp4_gemm_desc& desc) {
   return false;
 }
 
-// The first variant that takes the operands, if the planner may choose none of those that do; else
-// NULL.
+// Looks at all variants that take the operands. If all of them are assembled (proof.h), so that the
+// planner may not choose any, returns the first; otherwise NULL.
 const Variant* first_if_all_are_assembled(const Architecture& arch, const nvfp4_gemm_desc& desc) {
   const Variant* first = nullptr;
   for (uint32_t i = 0; i < kVariantCount; ++i) {
@@ -66,7 +68,8 @@ const Variant* first_if_all_are_assembled(const Architecture& arch, const nvfp4_
   return first;
 }
 
-// Refuses, and says whether the type of A alone has no kernel, or only together with the format.
+// Always refuses. If A's type has a kernel with NVFP4 operands, the message also names the operand
+// format.
 nvfp4_status refuse_operands(const nvfp4_gemm_desc& desc, const Architecture& arch) {
   nvfp4_gemm_desc nvfp4 = desc;
   nvfp4.operand_format = NVFP4_OPERAND_FORMAT_NVFP4;
@@ -120,7 +123,7 @@ nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, C
     return refuse_ctas(checked);
   }
   if (is_gated(desc) && parts > v.gated.max_split) {
-    return refuse_split(desc, "cuts K as gated products do not");
+    return refuse_split(desc, "has more K partitions than a gated product can have");
   }
   if (parts > stages) {
     return fail(NVFP4_STATUS_INVALID_VALUE,
@@ -130,7 +133,8 @@ nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, C
   if (desc.batch_invariant != 0) {
     const bool fits = v.family->choose_split(desc, arch, v, choice);
     if (!fits || choice->split != parts) {
-      return refuse_split(desc, "cuts K as batch_invariant = 1 does not");
+      return refuse_split(desc,
+                          "has another number of K partitions than batch_invariant = 1 requires");
     }
   }
   const bool several = takes_several_tiles(v, tiles, ceil_div(desc.n, v.tile_weights), stages);

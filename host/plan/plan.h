@@ -14,7 +14,7 @@ struct Plan {
   uint32_t tiles_m, tiles_n;
   bool several;      // a CTA computes several tiles; the grid then has at most one CTA per SM
   uint32_t split;    // CTAs that share a tile along K
-  uint32_t whole;    // with split > 1: number of first tiles that are not split
+  uint32_t whole;    // if split > 1: the first `whole` tiles are not split
   uint32_t cluster;  // CTAs of a cluster
   uint32_t grid;     // CTAs, flattened into grid.x; one per tile where no tile is split
   uint64_t workspace_bytes;
@@ -49,8 +49,8 @@ nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* pla
 // unchanged.
 nvfp4_gemm_desc planned_product(const nvfp4_gemm_desc& desc, const Architecture& arch);
 
-// Refuses a product that names no variant on an architecture where the planner may choose none
-// (proof.h).
+// Called if no variant is named, and none of those that fit may be chosen without being named
+// (proof.h). Always refuses; the message gives the name of `such`, which is one of them.
 nvfp4_status refuse_assembled(const Architecture& arch, const Variant& such);
 
 // Number of CTAs that are launched on a device with sm_count SMs.

@@ -36,15 +36,17 @@ constexpr Proof proof_of(const ProofRow (&rows)[kRows], const Family* family, co
   return Proof::emulator;
 }
 
-// Other mechanisms run only if desc.variant names them.
+// Whether the planner may choose a variant with this mechanism. If not, it runs only if
+// desc.variant names it.
 template <uint32_t kRows>
 constexpr bool is_taken_unasked(const ProofRow (&rows)[kRows], const Family* family,
                                 const Family* on, uint32_t tile_ctas, uint32_t parts) {
   return proof_of(rows, family, on, tile_ctas, parts) != Proof::emulator;
 }
 
-// Whether the kernels are the family's own, on an architecture where no GPU has run them. The rows
-// of proofs.def do not apply there: they are about the GPUs that the family was written for.
+// Whether the kernels of `family` are only assembled on this architecture: they are those of the
+// architecture's first family, and no such GPU has run them. The rows of proofs.def do not apply
+// then, because they are about the GPUs that the family was written for.
 inline bool is_assembled(const Architecture& arch, const Family* family) {
   return arch.proof == ArchProof::assembled && family == arch.family;
 }

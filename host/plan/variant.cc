@@ -105,8 +105,9 @@ constexpr Variant kVariants[] = {
   static_assert(tile::kK == NVFP4_K_##family, "as the name says");
 #include "host/plan/variants.def"
 
-// The checks refuse a problem only if the last row needs too many CTAs for it. So no other row may
-// need fewer CTAs than the last.
+// check_gemm() counts the CTAs that the variant of the last row needs, and refuses a problem that
+// needs too many. This is right only if no other variant needs fewer, so the last row is the
+// widest.
 constexpr uint32_t kWidest = kVariantCount - 1;
 #define VARIANT(family, label, tile, ...)                                          \
   static_assert(tile::kWeights / tile::kCtas <= kVariants[kWidest].tile_weights && \
@@ -157,8 +158,9 @@ nvfp4_status refuse_parts(const char* name, const Variant& variant) {
     length +=
         static_cast<size_t>(snprintf(parts + length, sizeof parts - length, " /%" PRIu32, each));
   }
-  return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%.64s\": %s takes K in parts as%s", name,
-              variant.name, parts);
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "variant = \"%.64s\": the numbers of K partitions of %s are%s", name, variant.name,
+              parts);
 }
 
 // Whether the text is the variant's name followed by a slash.
@@ -167,8 +169,8 @@ bool is_cut_of(const char* name, const Variant& variant) {
   return strncmp(name, variant.name, length) == 0 && name[length] == '/';
 }
 
-// Whether it adds along K in the same order as every other variant that a batch-invariant problem
-// of the architecture may take. Variants of two families differ in that order.
+// Whether a batch-invariant problem may take variant v on the architecture. All variants that may
+// be taken must add along K in the same order, and variants of two families differ in that order.
 bool is_in_order(const Variant& v, const Architecture& arch) {
   if (!v.batch_invariant || v.family == arch.family) return v.batch_invariant;
   for (const Variant& other : kVariants) {

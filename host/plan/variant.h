@@ -11,14 +11,19 @@
 
 namespace nvfp4 {
 
-// The kernels of a variant. kEntryAny computes every product; only on 10.x it does not compute a D
-// with scales. The others are specialised:
-//   Plain    products that the fast epilogue can store
-//   Once     plain products if a CTA computes a single tile (kernel/sm90/tile.h)
-//   Grouped  grouped products; GroupedPlain is for plain ones
-//   Mxfp4    plain products with MXFP4 weights
-//   Gated    gated products; GatedPlain is for plain ones, GroupedGated for gated ones of groups
-//   Scaled   D with scales: on 9.0 for otherwise plain products, on 10.x for all
+// The kernels of a variant. kEntryAny computes every product, with one exception: on 10.x it does
+// not compute a D with scales. The other kernels are specialised. A product is called plain if the
+// fast epilogue can store it.
+//   Plain         plain products
+//   Once          plain products of which a CTA computes a single tile (kernel/sm90/tile.h)
+//   Grouped       grouped products
+//   GroupedPlain  plain grouped products
+//   Mxfp4         plain products with MXFP4 weights
+//   Gated         gated products
+//   GatedPlain    plain gated products
+//   GroupedGated  grouped products that are also gated
+//   Scaled        products whose D has scales: on 10.x all of them, on 9.0 those that are plain in
+//                 every other respect
 enum Entry : uint32_t {
   kEntryAny,
   kEntryPlain,
@@ -34,7 +39,7 @@ enum Entry : uint32_t {
   kEntryCount
 };
 
-// K partitions that exist. No variant has code for all of them: has_split().
+// The numbers of K partitions that exist. has_split() says which of them a variant supports.
 constexpr uint32_t kPartsOfK[] = {1, 2, 3, 4, 8};
 constexpr uint32_t kPartsOfKCount = sizeof kPartsOfK / sizeof kPartsOfK[0];
 
@@ -56,16 +61,16 @@ struct Variant {
   bool d_by_tma;          // D is stored by TMA where its layout permits (host/family/d_store.h)
   bool several_tiles;     // a CTA computes one tile after the other
   uint32_t accumulators;  // 2: the epilogue of a tile overlaps the next tile's products
-  // Number of token-decoding warps (0: none). With such warps a CTA takes several tiles only if
-  // they share their tokens and every K partition has at least that many k-blocks.
+  // Number of token-decoding warps (0: none). With such warps a CTA computes several tiles only if
+  // these tiles have the same tokens, and no K partition has fewer k-blocks than there are warps.
   uint32_t token_warps;
   uint32_t max_split;
   int32_t a_type;  // type of its tokens: NVFP4_TYPE_NONE, _F16 or _BF16
-  bool ue8m0;      // takes every operand format if its family does; otherwise only NVFP4
+  bool ue8m0;      // false: takes NVFP4 only; true: takes every operand format of its family
   uint32_t stage_clocks;
   uint32_t grouped_shared_bytes;        // shared memory of the entry for grouped products
-  uint32_t grouped_gated_shared_bytes;  // that of the entry for gated products of groups
-  GatedNumbers gated;  // those of the entry for gated products, whose stages hold two matrices
+  uint32_t grouped_gated_shared_bytes;  // shared memory of the entry for grouped gated products
+  GatedNumbers gated;  // of the entry for gated products, whose stages hold two weight matrices
 
   bool takes_gate() const { return entries[kEntryGated] != nullptr; }
   bool takes_groups() const { return entries[kEntryGrouped] != nullptr; }
@@ -112,15 +117,17 @@ inline bool takes_several_tiles(const Variant& v, int64_t tiles, int64_t tiles_n
   return v.several_tiles && (v.token_warps == 0 || (tiles == tiles_n && stages >= v.token_warps));
 }
 
-// Finds a variant by its name (split 0) or by one of its cut_names (split is that number). NULL
-// stays NULL; an unknown name is refused with the list of names.
+// Finds a variant by its name or by one of its cut_names. *split is the number at the end of a cut
+// name, and 0 for a plain name. If `name` is NULL, *variant is NULL. An unknown name is refused
+// with the list of names.
 nvfp4_status find_variant(const char* name, const Variant** variant, uint32_t* split);
 
 // The name that find_variant() takes for a variant and split. The library owns the string.
 const char* name_of(const Variant& variant, uint32_t split);
 
-// A K for which a CTA with a single tile fills its ring and wraps around: two k-blocks more than it
-// has stages. The self test computes one tile with this K; the limits bound its operands and D.
+// A K for which a CTA with a single tile fills its ring and wraps around: two k-blocks more than
+// the ring has stages. The self test computes one tile with this K. The two constants below are the
+// most elements that an operand and D of this tile may have.
 inline constexpr int64_t wrapping_k(const Variant& v) { return int64_t{v.stages + 2} * v.tile_k; }
 constexpr int64_t kMostWrappingElements = 576 * 1024;
 constexpr int64_t kMostTileElements = 256 * 256;

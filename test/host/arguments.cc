@@ -159,11 +159,14 @@ const Rule kRules[] = {
     {"variant of one part", [](Desc& g) { g.variant = "sm100_128x64x256/1"; }, NVFP4_SUCCESS, ""},
     {"variant of three parts", [](Desc& g) { g.variant = "sm100_128x64x256/3"; },
      NVFP4_STATUS_INVALID_VALUE,
-     "variant = \"sm100_128x64x256/3\": sm100_128x64x256 takes K in parts as /1 /2 /4"},
+     "variant = \"sm100_128x64x256/3\": the numbers of K partitions of sm100_128x64x256 are /1 /2 "
+     "/4"},
     {"variant of no parts", [](Desc& g) { g.variant = "sm90_64x16x256/"; },
-     NVFP4_STATUS_INVALID_VALUE, "sm90_64x16x256 takes K in parts as /1 /2 /3 /4 /8"},
+     NVFP4_STATUS_INVALID_VALUE,
+     "the numbers of K partitions of sm90_64x16x256 are /1 /2 /3 /4 /8"},
     {"variant of parts and more", [](Desc& g) { g.variant = "sm90_f16_64x16x256/2 "; },
-     NVFP4_STATUS_INVALID_VALUE, "sm90_f16_64x16x256 takes K in parts as /1 /2 /4"},
+     NVFP4_STATUS_INVALID_VALUE,
+     "the numbers of K partitions of sm90_f16_64x16x256 are /1 /2 /4"},
     {"variant pair", [](Desc& g) { g.variant = "sm100_256x256x256"; }, NVFP4_SUCCESS, ""},
 
     // tiles: 2^20 * 2^11 is one too many

@@ -281,9 +281,8 @@ TEST_CASE("With batch_invariant a product of too many CTAs is refused, and tiles
   g.variant = "sm90_128x64x256";
   CHECK(plan_of(g, 90, &plan) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(std::string(nvfp4_last_error()) ==
-        "variant = \"sm90_128x64x256\" adds along K in an order that no tile for all M has on "
-        "compute "
-        "capability 9.0: batch_invariant = 1 excludes it");
+        "variant = \"sm90_128x64x256\" adds along K in another order than the batch-invariant "
+        "tiles of compute capability 9.0: batch_invariant = 1 excludes it");
 }
 
 TEST_CASE("A variant of another compute capability is refused") {
