@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""abi.py HEADER: writes a C program that prints the binary interface of the header.
+"""abi.py HEADER: writes a C program that prints the binary interface of the header. abi.py
+--library HEADER: a C library that has that interface, and functions that do nothing.
 
 Constants with their values, each struct with its size and the offset, size and type of each field,
 types of callbacks, prototypes. The list is read from the header itself, so that a new field cannot
@@ -72,5 +73,12 @@ def program(header):
     yield "  return holes != 0;\n}"
 
 
+def library(header):
+    text = without_comments(open(header, encoding="utf-8").read())
+    yield "#include <nvfp4_gemm.h>"
+    for prototype in prototypes(text):
+        yield prototype + " { __builtin_trap(); }"
+
+
 if __name__ == "__main__":
-    print("\n".join(program(sys.argv[1])))
+    print("\n".join((library if "--library" in sys.argv else program)(sys.argv[-1])))
