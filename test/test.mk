@@ -5,16 +5,22 @@
 #   test_host      the library's inner parts, without a driver
 #   test_regression  bugs of other projects, each under the name of its public thread
 
-GEMM_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/gemm/*.cc)))
-HOST_TEST_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/host/*.cc)))
-REGRESSION_OBJ := $(patsubst %.cc,$(B)/obj/%.o,$(sort $(wildcard test/regression/*.cc))) \
+ALONE += test/host/quotients.cc
+GEMM_TEST_OBJ := $(call units,$(sort $(wildcard test/gemm/*.cc)))
+HOST_TEST_OBJ := $(call units,$(sort $(wildcard test/host/*.cc)))
+REGRESSION_OBJ := $(call units,$(sort $(wildcard test/regression/*.cc))) \
                   $(B)/obj/test/host/child.o
 ALL_TEST_OBJ  := $(B)/obj/test/random/main.o $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) \
                  $(HOST_TEST_OBJ) $(SUPPORT_OBJ)
 
+define compile_test
+@mkdir -p $(@D)
+$(call say,CXX)$(CXX) $(TEST_FLAGS) $(BEFORE) $(DEPS) -c $< -o $@
+endef
 $(B)/obj/test/%.o: test/%.cc
-	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(BEFORE) $(DEPS) -c $< -o $@
+	$(compile_test)
+$(B)/obj/test/%.o: $(B)/obj/test/%.cc
+	$(compile_test)
 CATCH_TEST_OBJ := $(GEMM_TEST_OBJ) $(REGRESSION_OBJ) $(HOST_TEST_OBJ)
 $(CATCH_TEST_OBJ): private OPTIMIZE := -O0
 # Loops of minutes.

@@ -61,7 +61,7 @@ inline std::vector<Sm80Size> sm80_tiles() {
   return all;
 }
 
-inline nvfp4::Sm80Params sm80_params(const nvfp4_gemm_desc& g, uint32_t tokens, uint32_t split) {
+inline nvfp4::Sm80Params sm80_params(const nvfp4_gemm_desc& g, uint32_t tile, uint32_t split) {
   const auto address = [](const void* at) { return static_cast<const uint8_t*>(at); };
   nvfp4::Sm80Params p{};
   p.weights = address(g.b), p.weight_scales = address(g.b_scales), p.tokens = address(g.a);
@@ -71,7 +71,7 @@ inline nvfp4::Sm80Params sm80_params(const nvfp4_gemm_desc& g, uint32_t tokens, 
   p.token_row_bytes = g.a_ld * 2, p.token_batch_bytes = g.a_batch_stride * 2;
   p.d_batch_stride = g.d_batch_stride;
   p.m = uint32_t(g.m), p.n = uint32_t(g.n), p.k = uint32_t(g.k);
-  p.tiles_m = (p.m + tokens - 1) / tokens;
+  p.tiles_m = (p.m + tile - 1) / tile;
   p.tiles_n = (p.n + nvfp4::kSm80Weights - 1) / nvfp4::kSm80Weights;
   p.batches = uint32_t(g.l);
   p.split = split;

@@ -37,13 +37,19 @@ EMU_TEST_FLAGS := -std=c++20 -O0 -ffp-contract=off $(WARN) -I. $(CUDA_INCLUDE) \
                   -Itools/emulator/include -DEMU_TEST_CUDA_H='"$(CUDA_HOME)/include/cuda.h"' \
                   -DEMU_TEST_PTX_DIR='"$(B)/emulator/test"'
 emu_test_sources = $(sort $(foreach d,$1,$(wildcard $(EMU_TEST)/$d/*.cc)))
-emu_test_objects = $(patsubst %.cc,$(B)/obj/%.o,$(call emu_test_sources,$1))
+emu_test_objects = $(foreach d,$1,$(call units,$(call emu_test_sources,$d)))
+ALONE          += $(EMU_TEST)/support/reports.cc
 EMU_TEST_OBJ   := $(call emu_test_objects,$(EMU_DIRS) models support pairs)
 EMU_HW_OBJ     := $(call emu_test_objects,h200 models pairs)
 
+define compile_emu_test
+@mkdir -p $(@D)
+$(call say,CXX)$(CXX) $(EMU_TEST_FLAGS) $(EMU_TEST_BEFORE) $(DEPS) -c $< -o $@
+endef
 $(B)/obj/$(EMU_TEST)/%.o: $(EMU_TEST)/%.cc $(TEST_GCH)
-	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) $(EMU_TEST_FLAGS) $(EMU_TEST_BEFORE) $(DEPS) -c $< -o $@
+	$(compile_emu_test)
+$(B)/obj/$(EMU_TEST)/%.o: $(B)/obj/$(EMU_TEST)/%.cc $(TEST_GCH)
+	$(compile_emu_test)
 EMU_TEST_BEFORE = $(AFTER_CATCH)
 # Loops of minutes.
 $(B)/obj/$(EMU_TEST)/arithmetic/%.o: private EMU_TEST_FLAGS += -O1

@@ -21,4 +21,28 @@ $(B)/obj/tools/testing/precompiled.h.gch: OPTIMIZE := -O0
 $(B)/obj/tools/testing/precompiled.h.gch: $(B)/obj/tools/testing/precompiled.h
 	$(call precompile,$(TEST_COMMON))
 
+# $(call units,SOURCES): a folder's tests as objects, UNIT_OF of them to an object, which has the
+# name of the first: what they all include and instantiate is most of what they cost. Sources that
+# others call, which define a namespace with a name, and those that ALONE names besides have one
+# each.
+UNIT_OF ?= 12
+ALONE   := $(shell grep -lE '^(namespace [a-z0-9_:]+ \{|int main)' test/*/*.cc \
+             tools/emulator/test/*/*.cc)
+units    = $(patsubst %.cc,$(B)/obj/%.o,$(filter $(ALONE),$1)) \
+           $(call united,$(filter-out $(ALONE),$1))
+united   = $(if $1,$(call unit,$(wordlist 1,$(UNIT_OF),$1)) $(call united,$(wordlist \
+             $(shell expr $(UNIT_OF) + 1),$(words $1),$1)))
+unit     = $(eval $(call unit_rule,$(call unit_name,$(firstword $1)),$1)) \
+           $(call unit_name,$(firstword $1)).o
+unit_name = $(B)/obj/$(dir $1)from_$(basename $(notdir $1))
+define unit_rule
+$1.cc: $2 tools/testing/unit.sh $(UNIT_LIST)
+	@tools/testing/unit.sh $$@ $2
+endef
+# Which sources there are: one that is gone makes no file newer.
+UNIT_LIST := $(B)/obj/units.txt
+$(UNIT_LIST): FORCE
+	@mkdir -p $(@D) && echo $(UNIT_OF) test/*/*.cc tools/emulator/test/*/*.cc >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
 -include $(TEST_MAIN:.o=.d) $(TEST_GCH:.gch=.d)

@@ -9,7 +9,7 @@ namespace {
 
 using h200::Buffer;
 using h200::Module;
-using uint128 = unsigned __int128;
+__extension__ using uint128 = unsigned __int128;
 
 // Launches `entry(in, out, count)` with 64 threads a CTA and returns the `words` that it wrote.
 std::vector<uint64_t> run(const Module& module, const char* entry, const std::vector<uint64_t>& in,
