@@ -6,6 +6,7 @@ An instruction of 128 bits says in bits 105 to 108 how many clocks its warp wait
 the next one. The cost of a path is their sum; between two places the cheapest path counts, on which
 no wait has to be repeated. `clocks` adds what the path waits for results that come at a time of
 their own, through one of six scoreboards."""
+import functools
 import heapq
 import re
 
@@ -13,55 +14,74 @@ import re
 # of 32 columns of tensor memory twice `load_drain` of tools/model/parameters.def.
 LATENCY = {"LDS": 30, "LDC": 30, "LDCU": 30, "LDTM": 80, "LDTM.x16": 40}
 OTHERWISE = 12
+LABEL = re.compile(r"`\((\S+?)\)")
+TABLE = re.compile(r'BRANCH_TARGETS ([^"]*)"')
+# What a line of nvdisasm -hex may be: an instruction with half of its code, the other half, a label
+# or the name of a function.
+LINE = re.compile(r"\s*(?:/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<text>\S.*)"
+                  r"/\* 0x[0-9a-f]{16} \*/|/\* 0x(?P<high>[0-9a-f]{16}) \*/|"
+                  r"\.text\.(?P<name>\S+):|(?P<label>\.L_\S+):)")
 
 
 class Instruction:
     def __init__(self, address, text, high):
         self.address, self.text = address, text
-        self.stall = high >> 41 & 15
-        # Scoreboards: which one its result sets, which one the reading of its operands, and those
-        # that it waits for, a bit each.
-        self.sets = [i for i in (high >> 46 & 7, high >> 49 & 7) if i != 7]
-        self.waits = [i for i in range(6) if high >> 52 & 1 << i]
-        found = re.search(r"`\((\S+?)\)", text)
+        self.high, self.stall = high, high >> 41 & 15
+        found = LABEL.search(text) if "`(" in text else None
         self.label = found[1] if found else None
-        found = re.search(r'BRANCH_TARGETS ([^"]*)"', text)  # of a jump by a table
+        found = TABLE.search(text) if "BRANCH_TARGETS" in text else None  # of a jump by a table
         self.targets = found[1].split(",") if found else [self.label]
         self.predicated = text.startswith("@") or ".U " in text or ".DIV" in text
         words = text.split()
-        self.opcode = next((w for w in words if not w.startswith("@")), "").rstrip(";")
+        self.opcode = next((w for w in words if w[0] != "@"), "").rstrip(";")
+
+    # Scoreboards: which one its result sets, which one the reading of its operands, and those that
+    # it waits for, a bit each.
+    @property
+    def sets(self):
+        return [i for i in (self.high >> 46 & 7, self.high >> 49 & 7) if i != 7]
+
+    @property
+    def waits(self):
+        return [i for i in range(6) if self.high >> 52 & 1 << i]
+
+
+class Code(list):
+    """The instructions of a function, in order."""
+    @functools.cached_property
+    def index(self):
+        """Where the instruction of an address is; to be asked when all are there."""
+        return {instruction.address: i for i, instruction in enumerate(self)}
 
 
 def functions(listing):
     """{name: (instructions in order, {label: address})} of nvdisasm -hex."""
-    found, name, instructions, labels, pending = {}, None, [], {}, []
+    found, name, instructions, labels, pending = {}, None, Code(), {}, []
     for line in listing.split("\n"):
-        start = re.match(r"\.text\.(\S+):", line.strip())
-        if start:
-            name, instructions, labels = start[1], [], {}
+        part = LINE.match(line)
+        if part is None:
+            continue
+        if part["high"]:
+            if instructions and isinstance(instructions[-1], list):
+                instructions[-1] = Instruction(*instructions[-1], int(part["high"], 16))
+        elif part["address"]:
+            if name:
+                address = int(part["address"], 16)
+                instructions.append([address, part["text"].rstrip(" ;")])
+                for text in pending:
+                    labels[text] = address
+                pending = []
+        elif part["label"]:
+            pending.append(part["label"])
+        else:
+            name, instructions, labels = part["name"], Code(), {}
             found[name] = (instructions, labels)
-            continue
-        label = re.match(r"(\.L_\S+):", line.strip())
-        if label:
-            pending.append(label[1])
-            continue
-        code = re.match(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*/\* 0x([0-9a-f]{16}) \*/", line)
-        if code and name:
-            instructions.append([int(code[1], 16), code[2]])
-            for text in pending:
-                labels[text] = int(code[1], 16)
-            pending = []
-            continue
-        second = re.match(r"\s*/\* 0x([0-9a-f]{16}) \*/", line)
-        if second and instructions and isinstance(instructions[-1], list):
-            instructions[-1] = Instruction(*instructions[-1], int(second[1], 16))
     return found
 
 
 def following(instructions, labels, at):
     """Indices that may run after instruction `at`."""
-    index = {instruction.address: i for i, instruction in enumerate(instructions)}
-    i = instructions[at]
+    i, index = instructions[at], instructions.index
     ends = i.opcode.split(".")[0] in ("EXIT", "RET", "BPT", "WARPSYNC.EXIT")
     jump = i.opcode.split(".")[0] in ("BRA", "BRX", "JMP")
     after = []
@@ -75,7 +95,7 @@ def following(instructions, labels, at):
 
 def loops_around(instructions, labels, mark):
     """(head, tail) index ranges of loops that hold the mark, innermost first, one per head."""
-    index = {instruction.address: i for i, instruction in enumerate(instructions)}
+    index = instructions.index
     marked = [i for i, instruction in enumerate(instructions)
               if instruction.opcode.startswith(mark)]
     ranges = {}

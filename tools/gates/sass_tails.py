@@ -15,7 +15,7 @@ TYPES = {"f16": "F2FP.F16", "bf16": "F2FP.BF16"}
 def loops(instructions, labels):
     """(head, tail) of every loop that jumps back to its head by its last instruction, inner ones
     first."""
-    index = {instruction.address: i for i, instruction in enumerate(instructions)}
+    index = instructions.index
     found = {}
     for tail, instruction in enumerate(instructions):
         head = index.get(labels.get(instruction.label, -1), tail + 1)
