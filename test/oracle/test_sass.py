@@ -101,6 +101,13 @@ class Sass(unittest.TestCase):
         self.assertEqual(rows["R2UR in the loop"], 1)
         self.assertEqual(rows["R2UR in all"], 2)
 
+    def test_committed_figures_are_read_as_they_are_written(self):
+        path = os.path.join(os.path.dirname(sass.__file__), "sass.txt")
+        _, most = sass.committed(path)
+        self.assertGreater(len(most), 500)
+        with open(path, encoding="utf-8") as text:
+            self.assertEqual(sass.lines_of(most.items()), text.read().splitlines()[3:])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -95,9 +95,20 @@ def committed(path):
             if line.startswith("compiler "):
                 compiler = line.split()[1]
             elif line.strip() and not line.startswith("#"):
-                what, number = line.rsplit(None, 1)
-                most[what] = int(number)
+                name, figures_of_it = line.split(None, 1)
+                for figure in figures_of_it.split(";"):
+                    what, number = figure.rsplit(None, 1)
+                    most[f"{name} {what.strip()}"] = int(number)
     return compiler, most
+
+
+def lines_of(rows):
+    """The lines of sass.txt: a kernel, and its figures with "; " between them."""
+    of_kernel = {}
+    for what, number in rows:
+        name, rest = what.split(" ", 1)
+        of_kernel.setdefault(name, []).append(f"{rest} {number}")
+    return [f"{name} {'; '.join(each)}" for name, each in of_kernel.items()]
 
 
 def main():
@@ -105,7 +116,7 @@ def main():
     listing = subprocess.check_output([nvdisasm(), "-hex", "-c", cubin], text=True)
     rows = figures(family, listing)
     if sys.argv[4:] == ["update"]:
-        print("\n".join(f"{what} {number}" for what, number in rows))
+        print("\n".join(lines_of(rows)))
         return 0
     known, most = committed(os.path.join(HERE, "sass.txt"))
     if compiler != known:

@@ -14,12 +14,14 @@ MODEL_OBJ := $(MODEL_SRC:%.cc=$(B)/obj/%.o)
 # tools/gates/sass.txt.
 $(B)/timing/sass.def: tools/gates/sass.txt
 	@mkdir -p $(@D)
-	$(call say,AWK)awk '/^nvfp4_gemm_sm100_.* before the first load/ { load[$$1] = $$NF } \
-	  /^nvfp4_gemm_sm100_.* of a filling / && /stall/ { filling[$$1] = $$NF } \
-	  /^nvfp4_gemm_sm100_.* clocks of (a sub-tile|[0-9]+ rows)/ { what = $$0; \
-	    sub(/^.* clocks of /, "", what); sub(/ [0-9]+$$/, "", what); \
-	    print "TAIL(" substr($$1, 12) ", \"" what "\", " $$NF ")" } \
-	  END { for (k in load) print "ISSUED(" substr(k, 12) ", " load[k] ", " filling[k] ")"; \
+	$(call say,AWK)awk '/^nvfp4_gemm_sm100_/ { name = substr($$1, 12); \
+	    count = split(substr($$0, length($$1) + 2), figures, /; /); \
+	    for (i = 1; i <= count; ++i) { what = figures[i]; number = what; \
+	      sub(/ [0-9]+$$/, "", what); sub(/.* /, "", number); \
+	      if (what ~ / before the first load$$/) load[name] = number; \
+	      if (what ~ /^stall .* of a filling$$/) filling[name] = number; \
+	      if (sub(/^clocks of /, "", what)) print "TAIL(" name ", \"" what "\", " number ")" } } \
+	  END { for (k in load) print "ISSUED(" k ", " load[k] ", " filling[k] ")"; \
 	        print "#undef ISSUED\n#undef TAIL" }' $< >$@
 $(MODEL_OBJ): | $(B)/timing/sass.def
 $(B)/obj/tools/model/sm100.o: $(B)/timing/sass.def
