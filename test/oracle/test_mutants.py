@@ -48,6 +48,13 @@ class Mutants(unittest.TestCase):
         self.assertEqual(SOURCE[start:end], "first(int a) { return a + 1; }")
         self.assertEqual(len(list(place.functions(SOURCE, "first"))), 1)
 
+    def test_a_function_says_which_of_equal_codes_is_meant(self):
+        text = "a  x.cc\n  test  t  f\n  in  {}\n  -  + 1\n  +  + 2\n"
+        meant = [entries.parse(text.format(name), "mutants.txt")[0]
+                 for name in ("first", "second", "secnd")]
+        self.assertEqual([m.which(SOURCE) for m in meant], ["0", "1", "lost"])
+        self.assertEqual(len({m.text() for m in meant}), 1)
+
     def test_line_breaks_do_not_count(self):
         start, end = place.place(SOURCE, "second", "return first(b, b);", "x.cc")
         self.assertEqual(SOURCE[start:end].split(), ["return", "first(b,", "b);"])

@@ -16,9 +16,17 @@ class Mutant:
         self.tiles = ""
 
     def text(self):
-        """All that the entry says."""
+        """All that the entry says but the function, which only tells equal code apart."""
         return "\n".join(map(str, (self.name, self.file, self.test, self.filter, self.tiles,
-                                   self.function, self.old, self.new)))
+                                   self.old, self.new)))
+
+    def which(self, text):
+        """How often the code stands in the file's text before the place that is meant."""
+        try:
+            start, _ = place.place(text, self.function, self.old, self.file)
+        except place.Lost:
+            return "lost"
+        return str(len(place.loose(self.old).findall(text, 0, start)))
 
     def clean_test(self):
         """What has to pass without the bug: program and device, filter, tiles."""

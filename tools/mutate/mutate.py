@@ -19,7 +19,7 @@ A mutants.txt lies beside the code that it attacks and holds, per mutant,
                @H200/3 with EMU_SMS=3 besides
       tiles    where the test repeats itself for each tile, those that it takes (NVFP4_TILES); of
                the Hopper kernel the others are not even compiled
-      in       the function; left out where the file has no functions or the code stands once in it
+      in       the function; only where the code stands more than once in the file
       -        code that stands once there, white space aside; may take several lines
       +        the same code with the bug
 

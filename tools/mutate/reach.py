@@ -120,7 +120,7 @@ class Tree:
     def key(self, mutant):
         """A hash of all that the mutant's result depends on."""
         test = self.test_of(mutant.program(), mutant.filter)
-        parts = [mutant.text(), test[1] if test else ""]
+        parts = [mutant.text(), mutant.which(self.text(mutant.file) or ""), test[1] if test else ""]
         files = set(self.reached(mutant.file))
         if test:
             files |= self.reached(test[0], TEST_FOLDER) - {test[0]}
