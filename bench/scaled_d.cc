@@ -54,8 +54,7 @@ struct Set {
     q.rows = g.m, q.k = g.n, q.x = d.pointer(), q.x_ld = g.n, q.x_type = type;
     q.codes = codes.pointer(), q.codes_ld = g.n, q.scales = scales.pointer();
     q.scale_layout = kTiles, q.tensor_scale = 1;
-    q.format =
-        scaled_type == NVFP4_TYPE_MXFP4 ? NVFP4_OPERAND_FORMAT_MXFP4 : NVFP4_OPERAND_FORMAT_NVFP4;
+    q.format = support::format_of_d(scaled_type);
     q.pdl = g.pdl == NVFP4_PDL_OFF ? NVFP4_PDL_OFF : NVFP4_PDL_ON;
     check(nvfp4_quantize(&q, stream));
   }
@@ -75,8 +74,8 @@ void verify(const Driver& driver, Set& set, const Shape& s) {
 }
 
 void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const ScaledDOptions& options) {
-  const int64_t block = options.d_type == NVFP4_TYPE_MXFP4 ? 32 : 16;
-  if (s.n % block != 0) throw std::invalid_argument("a block of D ends beyond N");
+  if (s.n % support::scale_block_of_d(options.d_type) != 0)
+    throw std::invalid_argument("a block of D ends beyond N");
   support::progress(to_string(s));
   support::Problem problem =
       options.a_type == NVFP4_TYPE_NONE

@@ -156,7 +156,7 @@ TEST_CASE("NaN, infinity, -0, overflow, ties and subnormals of each type and act
   USE_GPU(gpu);
   const char* variant = gpu.info.major == 9 ? "sm90_64x8x256" : "sm100_128x64x256";
   for (const int32_t type : {NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32}) {
-    for (int32_t activation = 0; activation <= NVFP4_ACTIVATION_RELU_SQUARED; ++activation) {
+    for (int32_t activation = 0; activation < support::kActivations; ++activation) {
       EpilogueFields f;
       f.d_type = type, f.activation = activation, f.c_type = NVFP4_TYPE_F32, f.beta = 1;
       require_reference(gpu, of_edges(f, 0));
@@ -276,7 +276,7 @@ TEST_CASE("off the exact grid D is the expression of a sum inside the bound", "[
       });
   CHECK(outside == 0);
 
-  for (int32_t activation = 0; activation <= NVFP4_ACTIVATION_RELU_SQUARED; ++activation) {
+  for (int32_t activation = 0; activation < support::kActivations; ++activation) {
     EpilogueFields f;
     f.d_type = 1 + activation % 3, f.bias_type = 1 + (activation + 1) % 3;
     f.activation = activation, f.alpha = operands.alpha;

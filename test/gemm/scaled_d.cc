@@ -60,9 +60,7 @@ std::vector<uint8_t> quantized(const GeneralProblem& p, std::vector<uint8_t> d_f
     q.x_type = NVFP4_TYPE_F32, q.codes = &out[size_t(batch * g.d_batch_stride / 2)];
     q.codes_ld = g.d_ld, q.scales = &out[scales], q.scale_layout = p.fields.d_scale_layout;
     q.tensor_scale = p.fields.d_tensor_scale ? p.d_scale : 1, q.scale_rule = g.d_scale_rule;
-    q.format = type == NVFP4_TYPE_NVFP4   ? NVFP4_OPERAND_FORMAT_NVFP4
-               : type == NVFP4_TYPE_MXFP4 ? NVFP4_OPERAND_FORMAT_MXFP4
-                                          : NVFP4_OPERAND_FORMAT_E2M1_UE8M0;
+    q.format = support::format_of_d(type);
     INFO(nvfp4_last_error());
     REQUIRE(nvfp4_quantize_reference(&q) == NVFP4_SUCCESS);
     if (q.scale_layout == NVFP4_SCALE_LAYOUT_LINEAR) continue;

@@ -7,14 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "host/base/operand_format.h"
 #include "nvfp4_gemm.h"
 #include "tools/harness/formats.h"
+#include "tools/harness/problem.h"
 #include "tools/testing/catch.h"
 
 namespace {
 
+using support::block_of;
+
 constexpr int32_t kFormats[] = {NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0};
-int64_t block_of(int32_t format) { return format == NVFP4_OPERAND_FORMAT_MXFP4 ? 32 : 16; }
 
 // A sum of numbers that double holds, kept as how often each power of two is in it.
 class BitSum {
@@ -131,6 +134,19 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 }  // namespace
+
+TEST_CASE("formats: the harness has the library's, and refuses what is none") {
+  REQUIRE(std::size(support::kScaledFormats) == std::size(nvfp4::kOperandFormats));
+  for (const nvfp4::OperandFormat& row : nvfp4::kOperandFormats) {
+    CAPTURE(row.format);
+    CHECK(block_of(row.format) == row.block);
+    CHECK(support::format_of_d(row.d_type) == row.format);
+    CHECK(support::scale_block_of_d(row.d_type) == row.block);
+  }
+  CHECK(support::scale_block_of_d(NVFP4_TYPE_F32) == 0);
+  CHECK_THROWS_WITH(support::format_of_d(NVFP4_TYPE_F32), "D of type 3 has no scales");
+  CHECK_THROWS_WITH(block_of(-1), "-1 is no operand format");
+}
 
 TEST_CASE("formats: the reference rounds the exact sum once, whatever the scales are") {
   const int32_t format = GENERATE(from_range(std::begin(kFormats), std::end(kFormats)));

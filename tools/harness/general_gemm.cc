@@ -8,15 +8,6 @@
 
 namespace support {
 
-int64_t scale_block_of_d(int32_t d_type) {
-  switch (d_type) {
-    case NVFP4_TYPE_NVFP4:
-    case NVFP4_TYPE_E2M1_UE8M0: return 16;
-    case NVFP4_TYPE_MXFP4: return 32;
-  }
-  return 0;
-}
-
 EpilogueFields possible(EpilogueFields f, const Shape& shape) {
   const int64_t block = scale_block_of_d(f.d_type);
   if (block == 0) return f;
@@ -77,10 +68,8 @@ size_t bytes_of_d(int32_t type, int64_t elements) {
 int64_t stride_of_d_scales(const GeneralProblem& p) {
   const Shape& s = p.operands.shape;
   const EpilogueFields& f = p.fields;
-  const int32_t format = f.d_type == NVFP4_TYPE_NVFP4   ? NVFP4_OPERAND_FORMAT_NVFP4
-                         : f.d_type == NVFP4_TYPE_MXFP4 ? NVFP4_OPERAND_FORMAT_MXFP4
-                                                        : NVFP4_OPERAND_FORMAT_E2M1_UE8M0;
-  return int64_t(nvfp4_scale_bytes_for(s.m, s.n, f.d_scale_layout, format) + 31) / 16 * 16;
+  const size_t bytes = nvfp4_scale_bytes_for(s.m, s.n, f.d_scale_layout, format_of_d(f.d_type));
+  return int64_t(bytes + 31) / 16 * 16;
 }
 
 // Bytes of D with its scales.
@@ -103,7 +92,7 @@ void set_amax(const GeneralProblem& p, void* d, nvfp4_gemm_desc& g) {
 
 EpilogueFields with_scales(EpilogueFields f, Random& random) {
   f.c_is_d = false;
-  f.d_type = NVFP4_TYPE_NVFP4 + int32_t(random.below(3));
+  f.d_type = kScaledFormats[random.below(std::size(kScaledFormats))].d_type;
   f.d_scale_layout = NVFP4_SCALE_LAYOUT_128X4 + int32_t(random.below(2));
   f.d_scale_rule = int32_t(random.below(3));
   f.d_tensor_scale = random.below(2) != 0;
@@ -177,7 +166,7 @@ EpilogueFields random_fields(const Shape& shape, Random& random) {
   if (coin()) f.c_type = type();
   if (coin()) f.bias_type = type();
   f.scalar_mode = int32_t(random.below(2));
-  f.activation = int32_t(random.below(6));
+  f.activation = int32_t(random.below(kActivations));
   f.cd_order = int32_t(random.below(2));
   f.bias_axis = int32_t(random.below(2));
   f.a_tensor_scale = coin();

@@ -41,8 +41,6 @@ EpilogueFields random_gated_fields(const Shape& shape, Random& random);
 EpilogueFields random_column_fields(Random& random);
 
 int64_t bytes_of_type(int32_t type);
-// Elements that share a scale of such a D; 0 if it has none.
-int64_t scale_block_of_d(int32_t d_type);
 // The same with what D of that shape can have: where it cannot have scales it is fp16.
 EpilogueFields possible(EpilogueFields fields, const Shape& shape);
 

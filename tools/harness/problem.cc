@@ -10,6 +10,24 @@
 
 namespace support {
 
+int64_t block_of(int32_t format) {
+  for (const ScaledFormat& row : kScaledFormats)
+    if (row.format == format) return row.block;
+  throw std::invalid_argument(std::to_string(format) + " is no operand format");
+}
+
+int32_t format_of_d(int32_t d_type) {
+  for (const ScaledFormat& row : kScaledFormats)
+    if (row.d_type == d_type) return row.format;
+  throw std::invalid_argument("D of type " + std::to_string(d_type) + " has no scales");
+}
+
+int64_t scale_block_of_d(int32_t d_type) {
+  for (const ScaledFormat& row : kScaledFormats)
+    if (row.d_type == d_type) return row.block;
+  return 0;
+}
+
 std::string to_string(const Shape& s) {
   std::string text =
       std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k);

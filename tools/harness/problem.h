@@ -16,6 +16,21 @@
 
 namespace support {
 
+// Formats of quantized elements as the header's prose has them.
+struct ScaledFormat {
+  int32_t format, d_type;  // of an operand, of a D
+  int64_t block;           // elements per scale
+};
+constexpr ScaledFormat kScaledFormats[] = {
+    {NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_TYPE_NVFP4, 16},
+    {NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_TYPE_MXFP4, 32},
+    {NVFP4_OPERAND_FORMAT_E2M1_UE8M0, NVFP4_TYPE_E2M1_UE8M0, 16}};
+int64_t block_of(int32_t format);          // throws where there is no such format
+int32_t format_of_d(int32_t d_type);       // throws where such a D has no scales
+int64_t scale_block_of_d(int32_t d_type);  // 0 where it has none
+
+constexpr int32_t kActivations = 6;  // from NVFP4_ACTIVATION_NONE on
+
 struct Shape {
   int64_t m, n, k, l = 1;
 };
@@ -63,7 +78,7 @@ struct Operand {
   uint8_t scale(int64_t batch, int64_t row, int64_t block) const;
   void set_scale(int64_t batch, int64_t row, int64_t block, uint8_t byte);
 
-  int64_t block() const { return format == NVFP4_OPERAND_FORMAT_MXFP4 ? 32 : 16; }
+  int64_t block() const { return block_of(format); }
   bool ue8m0() const { return format != NVFP4_OPERAND_FORMAT_NVFP4; }
   double scale_value(uint8_t byte) const;
   int64_t scales_stride() const { return (rows * (k / block()) + 15) / 16 * 16; }

@@ -32,8 +32,7 @@ void describe_epilogue(const support::EpilogueFields& f, int64_t lines, int64_t 
   g.alpha = f.alpha, g.beta = f.beta;
   if (support::scale_block_of_d(f.d_type) != 0) {
     g.d_scales = address(10), g.d_scale_layout = f.d_scale_layout, g.d_scale_rule = f.d_scale_rule;
-    const int32_t format =
-        f.d_type == NVFP4_TYPE_MXFP4 ? NVFP4_OPERAND_FORMAT_MXFP4 : NVFP4_OPERAND_FORMAT_NVFP4;
+    const int32_t format = support::format_of_d(f.d_type);
     g.d_scales_batch_stride_bytes = scales_stride(g.m, g.n, f.d_scale_layout, format);
     if (f.d_tensor_scale) g.d_tensor_scale = scalars;
   }

@@ -113,7 +113,7 @@ void refuse_other_d(const RunOptions& options) {
 
 int run(const RunOptions& given) {
   RunOptions options = given;
-  const int64_t block = options.format == NVFP4_OPERAND_FORMAT_MXFP4 ? 32 : 16;
+  const int64_t block = support::block_of(options.format);
   if (options.shape.k % block != 0) {
     throw UsageError("--k: " + std::to_string(options.shape.k) + " is not a multiple of " +
                      std::to_string(block));
