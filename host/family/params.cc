@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "host/family/params.h"
 
+#include <iterator>
+
+#include "host/base/operand_format.h"
 #include "host/base/size.h"
 #include "host/driver/tensor_map.h"
 #include "host/problem/fields.h"
@@ -16,6 +19,7 @@ constexpr bool same(OperandFormatNumber kernel, int32_t header) {
 static_assert(same(kFormatNvfp4, NVFP4_OPERAND_FORMAT_NVFP4) &&
               same(kFormatMxfp4, NVFP4_OPERAND_FORMAT_MXFP4) &&
               same(kFormatE2m1Ue8m0, NVFP4_OPERAND_FORMAT_E2M1_UE8M0));
+static_assert(std::size(kOperandFormats) == kFormatE2m1Ue8m0 + 1, "a format has no number above");
 
 Scales scales_of(const nvfp4_gemm_desc& g, const Operand& x, uint64_t tiled_bytes, uint64_t at) {
   const int64_t stride = scales_stride(g, x.scales_stride);

@@ -12,9 +12,11 @@ struct Enumerator {
   Enumeration enumeration;
   int32_t value;
   const char* name;
+  size_t prefix;  // bytes of the name before what tells the values apart
 };
 constexpr Enumerator kEnumerators[] = {
-#define ENUMERATOR(enumeration, name) {Enumeration::enumeration, name, #name},
+#define ENUMERATOR(enumeration, name) \
+  {Enumeration::enumeration, name, #name, sizeof("NVFP4_" #enumeration)},
 #include "host/problem/enumeration.def"
 #undef ENUMERATOR
 };
@@ -33,13 +35,37 @@ void list_names(Enumeration enumeration, EnumeratorSet legal, char list[kListByt
   }
 }
 
+const Enumerator* find(Enumeration enumeration, int32_t value) {
+  for (const Enumerator& row : kEnumerators) {
+    if (row.enumeration == enumeration && row.value == value) return &row;
+  }
+  return nullptr;
+}
+
+char in_a_word(char c) {
+  if (c == '_') return '-';
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
 }  // namespace
 
 const char* enumerator_name(Enumeration enumeration, int32_t value) {
-  for (const Enumerator& row : kEnumerators) {
-    if (row.enumeration == enumeration && row.value == value) return row.name;
+  const Enumerator* const row = find(enumeration, value);
+  return row == nullptr ? nullptr : row->name;
+}
+
+Word enumerator_word(Enumeration enumeration, int32_t value) {
+  Word word{};
+  const Enumerator* const row = find(enumeration, value);
+  if (row == nullptr) {
+    snprintf(word.text, sizeof word.text, "%" PRId32, value);
+    return word;
   }
-  return nullptr;
+  const char* const own = row->name + row->prefix;
+  for (size_t i = 0; own[i] != '\0' && i + 1 < sizeof word.text; ++i) {
+    word.text[i] = in_a_word(own[i]);
+  }
+  return word;
 }
 
 nvfp4_status rule_enumerator(const char* field, int32_t value, Enumeration enumeration,

@@ -5,6 +5,7 @@
 
 #include "host/base/formats.h"
 #include "host/base/operand_format.h"
+#include "host/problem/enumeration.h"
 #include "host/problem/fields.h"
 
 namespace nvfp4 {
@@ -22,6 +23,11 @@ static_assert(same(kActivationGeluTanh, NVFP4_ACTIVATION_GELU_TANH));
 static_assert(same(kActivationSilu, NVFP4_ACTIVATION_SILU));
 static_assert(same(kActivationGeluErf, NVFP4_ACTIVATION_GELU_ERF));
 static_assert(same(kActivationReluSquared, NVFP4_ACTIVATION_RELU_SQUARED));
+
+constexpr EnumeratorSet up_to(uint32_t last) { return (EnumeratorSet{2} << last) - 1; }
+static_assert(every(Enumeration::type) == up_to(kTypeE2m1Ue8m0), "a type has no number above");
+static_assert(every(Enumeration::activation) == up_to(kActivationReluSquared),
+              "an activation has no number above");
 
 // Distance in elements to the next row and to the next column.
 void set_steps(int32_t order, int64_t ld, int64_t* row, int64_t* column) {

@@ -6,6 +6,7 @@
 #include "host/base/formats.h"
 #include "host/base/growing_text.h"
 #include "host/base/size.h"
+#include "host/problem/enumeration.h"
 #include "host/problem/epilogue.h"
 #include "host/problem/fields.h"
 #include "host/problem/replay.h"
@@ -14,25 +15,12 @@ namespace nvfp4 {
 
 namespace {
 
-const char* type_word(int32_t type) {
-  switch (type) {
-    case NVFP4_TYPE_F16: return "f16";
-    case NVFP4_TYPE_BF16: return "bf16";
-    case NVFP4_TYPE_NVFP4: return "nvfp4";
-    case NVFP4_TYPE_MXFP4: return "mxfp4";
-    case NVFP4_TYPE_E2M1_UE8M0: return "e2m1-ue8m0";
-  }
-  return "f32";
-}
+Word type_word(int32_t type) { return enumerator_word(Enumeration::type, type); }
 
 void add_scales_of_d(const nvfp4_gemm_desc& g, Text* line) {
   if (g.d_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR) line->add(" --d-scales linear");
   if (g.d_scale_rule == NVFP4_SCALE_RULE_FLOOR) line->add(" --d-scale-rule floor");
   if (g.d_tensor_scale != nullptr) line->add(" --d-tensor-scale");
-}
-
-const char* format_word(int32_t format) {
-  return format == NVFP4_OPERAND_FORMAT_MXFP4 ? "mxfp4" : "e2m1-ue8m0";
 }
 
 // `nvfp4 run` begins the rows of A and B at multiples of 32 elements by default.
@@ -64,17 +52,17 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* line) {
   const bool by_value = g.scalar_mode == NVFP4_SCALARS_HOST;
   if (by_value && g.alpha != 1.0f) line->add(" --alpha %.9g", f64_from_f32(g.alpha));
   if (!by_value) line->add(" --scalars device");
-  if (g.d_type != NVFP4_TYPE_F16) line->add(" --d-type %s", type_word(g.d_type));
+  if (g.d_type != NVFP4_TYPE_F16) line->add(" --d-type %s", type_word(g.d_type).text);
   add_scales_of_d(g, line);
   if (g.d_amax != nullptr) line->add(" --d-amax");
   if (g.d_row_amax != nullptr) line->add(" --d-row-amax");
   if (g.cd_order == NVFP4_CD_ORDER_COLUMN_MAJOR) line->add(" --cd-order column");
   if (may_read_c(g)) {
-    line->add(" --c-type %s", type_word(g.c_type));
+    line->add(" --c-type %s", type_word(g.c_type).text);
     if (by_value) line->add(" --beta %.9g", f64_from_f32(g.beta));
   }
   if (g.bias_type != NVFP4_TYPE_NONE) {
-    line->add(" --bias-type %s", type_word(g.bias_type));
+    line->add(" --bias-type %s", type_word(g.bias_type).text);
     if (g.bias_axis == NVFP4_BIAS_AXIS_ROW) line->add(" --bias-axis row");
   }
   if (g.a_tensor_scale_rows != 0) {
@@ -86,7 +74,7 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* line) {
     line->add(" --b-tensor-scale %" PRId64, g.b_tensor_scale_columns);
   }
   if (g.activation != NVFP4_ACTIVATION_NONE) {
-    line->add(" --activation %s", activation_word(g.activation));
+    line->add(" --activation %s", enumerator_word(Enumeration::activation, g.activation).text);
   }
   if (!is_gated(g)) return;
   line->add(" --gated");
@@ -99,24 +87,13 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* line) {
 
 }  // namespace
 
-const char* activation_word(int32_t activation) {
-  switch (activation) {
-    case NVFP4_ACTIVATION_RELU: return "relu";
-    case NVFP4_ACTIVATION_GELU_TANH: return "gelu-tanh";
-    case NVFP4_ACTIVATION_SILU: return "silu";
-    case NVFP4_ACTIVATION_GELU_ERF: return "gelu-erf";
-    case NVFP4_ACTIVATION_RELU_SQUARED: return "relu-squared";
-  }
-  return "none";
-}
-
 void write_replay(const nvfp4_gemm_desc& g, char* text, size_t bytes) {
   Text line(text, bytes);
   line.add("nvfp4 run --m %" PRId64 " --n %" PRId64 " --k %" PRId64, g.m, g.n, g.k);
   if (g.l != 1) line.add(" --l %" PRId64, g.l);
-  if (g.a_type != NVFP4_TYPE_NONE) line.add(" --a-type %s", type_word(g.a_type));
+  if (g.a_type != NVFP4_TYPE_NONE) line.add(" --a-type %s", type_word(g.a_type).text);
   if (g.operand_format != NVFP4_OPERAND_FORMAT_NVFP4) {
-    line.add(" --format %s", format_word(g.operand_format));
+    line.add(" --format %s", enumerator_word(Enumeration::operand_format, g.operand_format).text);
   }
   add_layouts(g, &line);
   add_epilogue(g, &line);

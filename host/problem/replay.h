@@ -13,7 +13,4 @@ constexpr size_t kReplayBytes = 1024;  // fits fifteen numbers of 20 digits and 
 // Writes "nvfp4 run --m ...": the sizes, and everything else that differs from the defaults.
 void write_replay(const nvfp4_gemm_desc& desc, char* text, size_t bytes);
 
-// The word for an NVFP4_ACTIVATION_ in that line, for example "gelu-tanh".
-const char* activation_word(int32_t activation);
-
 }  // namespace nvfp4

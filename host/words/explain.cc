@@ -9,6 +9,7 @@
 #include "host/base/growing_text.h"
 #include "host/base/operand_format.h"
 #include "host/plan/family.h"
+#include "host/problem/enumeration.h"
 #include "host/problem/epilogue.h"
 #include "host/problem/fields.h"
 #include "host/problem/replay.h"
@@ -114,7 +115,9 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
     text->add(", bias %s by %s", type_text(g.bias_type),
               g.bias_axis == NVFP4_BIAS_AXIS_ROW ? "row" : "column");
   }
-  if (g.activation != NVFP4_ACTIVATION_NONE) text->add(", %s", activation_word(g.activation));
+  if (g.activation != NVFP4_ACTIVATION_NONE) {
+    text->add(", %s", enumerator_word(Enumeration::activation, g.activation).text);
+  }
   add_gate(g, text);
   text->add("; D %s%s", type_text(g.d_type),
             g.cd_order == NVFP4_CD_ORDER_COLUMN_MAJOR ? " by columns" : "");

@@ -7,11 +7,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <vector>
 
+#include "host/problem/enumeration.h"
 #include "host/reference/activation.h"
 #include "nvfp4_gemm.h"
+#include "tools/harness/problem.h"
 #include "tools/testing/catch.h"
 
 namespace {
@@ -67,6 +70,9 @@ bool same(uint32_t a, uint32_t b, uint32_t c, const char** operation) {
 }
 
 // ---- activations --------------------------------------------------------------------------------
+
+static_assert(nvfp4::every(nvfp4::Enumeration::activation) == (1u << support::kActivations) - 1,
+              "the tests run another number of activations than there are");
 
 double exact(int32_t activation, double x) {
   const double root = 0.79788456080286535588;  // sqrt(2 / pi)
@@ -135,6 +141,7 @@ TEST_CASE("Each activation stays within the error that the numerics page states"
               {NVFP4_ACTIVATION_SILU, 3.3},
               {NVFP4_ACTIVATION_GELU_ERF, 6.1},
               {NVFP4_ACTIVATION_RELU_SQUARED, 0.5}};
+  static_assert(std::size(rows) + 1 == support::kActivations, "one has no row");
   // 9973 is a prime: every exponent, and fractions without a pattern.
   const char* const sweep = std::getenv("NVFP4_ACTIVATION_STEP");
   const uint32_t step = sweep != nullptr ? static_cast<uint32_t>(std::atoi(sweep)) : 9973;
@@ -161,7 +168,7 @@ TEST_CASE("Activations of NaN, infinities, zeros and what rounds to zero") {
   const auto bits = [](int32_t activation, float x) {
     return nvfp4::activate(activation, f32(x)).bits;
   };
-  for (int32_t activation = 0; activation <= NVFP4_ACTIVATION_RELU_SQUARED; ++activation) {
+  for (int32_t activation = 0; activation < support::kActivations; ++activation) {
     CAPTURE(activation);
     CHECK(bits(activation, std::nanf("1")) == 0x7FFFFFFF);
     CHECK(bits(activation, -std::nanf("")) == 0x7FFFFFFF);

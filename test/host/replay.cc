@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "host/problem/enumeration.h"
 #include "nvfp4_gemm.h"
 #include "tools/harness/general_gemm.h"
 #include "tools/harness/plan_info.h"
@@ -42,7 +43,7 @@ struct Drawn {
 
 void draw_operands(nvfp4_gemm_desc& g, Random& random) {
   g.operand_format = one_in(random, 3) ? int32_t(1 + random.below(2)) : 0;
-  const int64_t block = g.operand_format == NVFP4_OPERAND_FORMAT_MXFP4 ? 32 : 16;
+  const int64_t block = support::block_of(g.operand_format);
   g.k = one_in(random, 12) ? 0 : block * (1 + random.below(one_in(random, 3) ? 400 : 24));
   g.a_type = one_in(random, 3) ? int32_t(1 + random.below(2)) : NVFP4_TYPE_NONE;
   const int64_t a_step = g.a_type == NVFP4_TYPE_NONE ? 32 : 8;
@@ -84,7 +85,7 @@ void draw_epilogue(nvfp4_gemm_desc& g, Random& random) {
   g.d_ld = length + f.d_ld_gap, g.d_batch_stride = lines * g.d_ld + f.d_batch_gap;
   if (support::scale_block_of_d(f.d_type) != 0) {
     g.d_scales = address(11), g.d_scale_layout = f.d_scale_layout, g.d_scale_rule = f.d_scale_rule;
-    const int32_t format = f.d_type == NVFP4_TYPE_MXFP4 ? NVFP4_OPERAND_FORMAT_MXFP4 : 0;
+    const int32_t format = support::format_of_d(f.d_type);
     g.d_scales_batch_stride_bytes =
         round_up(int64_t(nvfp4_scale_bytes_for(g.m, g.n, f.d_scale_layout, format)), 16);
     if (f.d_tensor_scale) g.d_tensor_scale = scalar(12);
@@ -182,4 +183,30 @@ TEST_CASE("The line that explain prints is the problem again, whatever its field
     REQUIRE(wrong == "");
   }
   CHECK(taken > count / 4);
+}
+
+TEST_CASE("The command line takes each value by the word that the line has for it") {
+  using nvfp4::Enumeration;
+  const struct {
+    const char* option;
+    Enumeration enumeration;
+    int32_t nvfp4_gemm_desc::*field;
+    nvfp4::EnumeratorSet but;
+  } rows[] = {
+      {"--d-type", Enumeration::type, &nvfp4_gemm_desc::d_type, nvfp4::only(NVFP4_TYPE_NONE)},
+      {"--format", Enumeration::operand_format, &nvfp4_gemm_desc::operand_format, 0},
+      {"--activation", Enumeration::activation, &nvfp4_gemm_desc::activation, 0}};
+  for (const auto& row : rows) {
+    const nvfp4::EnumeratorSet values = nvfp4::every(row.enumeration) & ~row.but;
+    for (int32_t value = 0; value < 32; ++value) {
+      if (!nvfp4::holds(values, value)) continue;
+      const std::string word = nvfp4::enumerator_word(row.enumeration, value).text;
+      nvfp4_tool::Options options;
+      CAPTURE(row.option, word);
+      const nvfp4_gemm_desc g =
+          parsed("nvfp4 run --m 1 --n 32 --k 32 " + (row.option + (" " + word)), options);
+      CHECK(g.*row.field == value);
+    }
+  }
+  CHECK(nvfp4::enumerator_word(Enumeration::operand_format, 31).text == std::string("31"));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fields of nvfp4_gemm_desc that hold an enumerator: which values are legal, and which are
 // supported.
+#include "host/base/operand_format.h"
 #include "host/problem/enumeration.h"
 #include "host/problem/fields.h"
 #include "host/problem/rule.h"
@@ -25,21 +26,21 @@ constexpr EnumeratorSet any_of(Values... values) {
 
 constexpr EnumeratorSet kNoType = only(NVFP4_TYPE_NONE);
 constexpr EnumeratorSet kFloats = any_of(NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32);
-constexpr EnumeratorSet kScaledTypes =
-    any_of(NVFP4_TYPE_NVFP4, NVFP4_TYPE_MXFP4, NVFP4_TYPE_E2M1_UE8M0);
-constexpr EnumeratorSet kFormats =
-    any_of(NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0);
-constexpr EnumeratorSet kScaleRules =
-    any_of(NVFP4_SCALE_RULE_DEFAULT, NVFP4_SCALE_RULE_ROUND_UP, NVFP4_SCALE_RULE_FLOOR);
+constexpr EnumeratorSet scaled_types() {
+  EnumeratorSet types = 0;
+  for (const OperandFormat& row : kOperandFormats) types |= only(row.d_type);
+  return types;
+}
+constexpr EnumeratorSet kScaledTypes = scaled_types();
+constexpr EnumeratorSet kFormats = every(Enumeration::operand_format);
+constexpr EnumeratorSet kScaleRules = every(Enumeration::scale_rule);
 constexpr EnumeratorSet kNoLayout = only(NVFP4_SCALE_LAYOUT_UNSET);
 constexpr EnumeratorSet kLayouts = any_of(NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR);
-constexpr EnumeratorSet kScalars = any_of(NVFP4_SCALARS_HOST, NVFP4_SCALARS_DEVICE);
-constexpr EnumeratorSet kActivations =
-    any_of(NVFP4_ACTIVATION_NONE, NVFP4_ACTIVATION_RELU, NVFP4_ACTIVATION_GELU_TANH,
-           NVFP4_ACTIVATION_SILU, NVFP4_ACTIVATION_GELU_ERF, NVFP4_ACTIVATION_RELU_SQUARED);
-constexpr EnumeratorSet kPdl = any_of(NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS);
-constexpr EnumeratorSet kOrders = any_of(NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR);
-constexpr EnumeratorSet kAxes = any_of(NVFP4_BIAS_AXIS_COLUMN, NVFP4_BIAS_AXIS_ROW);
+constexpr EnumeratorSet kScalars = every(Enumeration::scalars);
+constexpr EnumeratorSet kActivations = every(Enumeration::activation);
+constexpr EnumeratorSet kPdl = every(Enumeration::pdl);
+constexpr EnumeratorSet kOrders = every(Enumeration::cd_order);
+constexpr EnumeratorSet kAxes = every(Enumeration::bias_axis);
 constexpr EnumeratorSet kFirst = only(0);  // value of a field that was never set
 constexpr EnumeratorSet kATypes = any_of(NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16);
 

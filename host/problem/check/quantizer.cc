@@ -84,13 +84,10 @@ nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes
 }  // namespace
 
 nvfp4_status check_format(int32_t format, int32_t scale_rule) {
-  const EnumeratorSet formats = only(NVFP4_OPERAND_FORMAT_NVFP4) |
-                                only(NVFP4_OPERAND_FORMAT_MXFP4) |
-                                only(NVFP4_OPERAND_FORMAT_E2M1_UE8M0);
-  const EnumeratorSet rules = only(NVFP4_SCALE_RULE_DEFAULT) | only(NVFP4_SCALE_RULE_ROUND_UP) |
-                              only(NVFP4_SCALE_RULE_FLOOR);
-  NVFP4_TRY(rule_enumerator("format", format, Enumeration::operand_format, formats));
-  NVFP4_TRY(rule_enumerator("scale_rule", scale_rule, Enumeration::scale_rule, rules));
+  NVFP4_TRY(rule_enumerator("format", format, Enumeration::operand_format,
+                            every(Enumeration::operand_format)));
+  NVFP4_TRY(rule_enumerator("scale_rule", scale_rule, Enumeration::scale_rule,
+                            every(Enumeration::scale_rule)));
   if (format != NVFP4_OPERAND_FORMAT_NVFP4 || scale_rule == NVFP4_SCALE_RULE_DEFAULT) {
     return NVFP4_SUCCESS;
   }
