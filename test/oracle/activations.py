@@ -121,7 +121,9 @@ def exact(activation, x):
             return x / (1 + np.exp(-x))
         if activation == GELU_TANH:
             return x / (1 + np.exp(-2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-        return 0.5 * x * np.array([math.erfc(v) for v in (-x * math.sqrt(0.5)).tolist()])
+        if activation == GELU_ERF:
+            return 0.5 * x * np.array([math.erfc(v) for v in (-x * math.sqrt(0.5)).tolist()])
+    raise ValueError(f"activation {activation} has no formula here")
 
 
 def error_in_ulp(bits, want):

@@ -2,6 +2,8 @@
 """The reference's epilogue against numpy and ml_dtypes: types, C, bias, tensor scales,
 activations."""
 import ctypes
+import os
+import re
 import unittest
 
 import ml_dtypes
@@ -10,6 +12,7 @@ import numpy as np
 import activations
 import nvfp4
 
+HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include/nvfp4_gemm.h")
 TYPES = {1: np.float16, 2: ml_dtypes.bfloat16, 3: np.float32}
 EXACT_SCALES = [0x30, 0x38, 0x40]
 STATED = {activations.RELU: 0, activations.GELU_TANH: 3.29, activations.SILU: 3.26,
@@ -88,6 +91,12 @@ class Epilogue(unittest.TestCase):
                 self.run_reference(g)
                 with np.errstate(over="ignore"):
                     np.testing.assert_array_equal(bits(d), bits(x.astype(dtype)))
+
+    def test_each_activation_of_the_header_has_a_bound_and_a_formula(self):
+        with open(HEADER, encoding="utf-8") as header:
+            numbers = re.findall(r"NVFP4_ACTIVATION_\w+ = ([1-9]\d*)", header.read())
+        self.assertEqual(sorted(STATED), sorted(map(int, numbers)))
+        self.assertEqual(set(STATED), set(activations.BY_PAGE))
 
     def test_activations_have_the_bits_of_the_page(self):
         x = sample()

@@ -105,12 +105,16 @@ def activated(activation, x):
     return d.view(np.uint32)[0]
 
 
-ACTIVATIONS = {"RELU": 1, "GELU_TANH": 2, "SILU": 3, "GELU_ERF": 4, "RELU_SQUARED": 5}
+with open(f"{ROOT}/include/nvfp4_gemm.h", encoding="utf-8") as header:
+    ACTIVATIONS = {name: int(number) for name, number in
+                   re.findall(r"NVFP4_ACTIVATION_(\w+) = (\d+)", header.read()) if name != "NONE"}
 
 
 def check_activation(rows):
-    return all(activated(activation, float(x)) == int(bits, 16)
-               for x, *cells in rows for activation, bits in zip(ACTIVATIONS.values(), cells))
+    """A column for each activation of the header, in its order."""
+    return all(len(cells) == len(ACTIVATIONS) for _, *cells in rows) and all(
+        activated(activation, float(x)) == int(bits, 16)
+        for x, *cells in rows for activation, bits in zip(ACTIVATIONS.values(), cells))
 
 
 def check_activation_error(rows):

@@ -119,6 +119,11 @@ class Abi(unittest.TestCase):
                            (abi.NOT_SUPPORTED, "STATUS_NOT_SUPPORTED"),
                            (abi.UNSUPPORTED_ARCH, "STATUS_UNSUPPORTED_ARCH")]:
             self.assertEqual(mine, constants["NVFP4_" + name], name)
+        for words, prefix in [(abi.FORMATS, "OPERAND_FORMAT_"), (abi.LAYOUTS, "SCALE_LAYOUT_"),
+                              (abi.ACTIVATIONS, "ACTIVATION_"), (abi.LAUNCHES, "PDL_")]:
+            known = [number for name, number in constants.items()
+                     if name.startswith("NVFP4_" + prefix) and not name.endswith("_UNSET")]
+            self.assertEqual(sorted(words.values()), sorted(known), prefix)
 
     def test_explain_and_workspace_need_no_address(self):
         desc = abi.GemmDesc(m=1024, n=512, k=128, l=1, a_ld=128, b_ld=128, a_scale_layout=1,
