@@ -7,13 +7,15 @@
 #include <optional>
 #include <vector>
 
+#include "tools/emulator/arithmetic/mma_dot_exact.h"
 #include "tools/emulator/arithmetic/mma_element.h"
 #include "tools/emulator/arithmetic/mma_vector.h"
 
 namespace emu {
 namespace {
 
-constexpr int max_depth = 32, wide_bits = 25, narrow_bits = 13;
+using exact_dot::max_depth;
+constexpr int wide_bits = 25, narrow_bits = 13;
 constexpr int zero_exponent = -126, no_exponent = -(1 << 18);
 constexpr uint8_t nan_scale = 0xFF;
 using Class = Element::Class;
@@ -35,6 +37,8 @@ struct Step {
   int model_bits, depth, up, accumulator_up;  // up: from a product's fraction bits to the model's
   AccumulatorType type;
   bool raises, saturate;
+  uint32_t kept;      // bits of a finite result
+  bool may_be_exact;  // what exact_dot does not know is not asked for
   int32_t scale_d;
   int32_t of_zero;  // exponent of a product that does not raise, and of a zero accumulator
 };
@@ -168,29 +172,50 @@ EMU_INLINE bool any_special(const uint32_t* c, AccumulatorType type) {
   return any != 0;
 }
 
+// By the model itself.
 template <int Width>
-EMU_INLINE void run_columns(const std::vector<Row>& rows, const std::vector<Row>& b, uint32_t first,
-                            const Columns<Width>& columns, uint32_t used, uint32_t* d,
+EMU_INLINE void run_row(const Row& row, const std::vector<Row>& b, uint32_t first,
+                        const Columns<Width>& columns, uint32_t used, const uint32_t* c,
+                        const Step& s, uint32_t* result) {
+  MmaSums<Width> sums;
+  add_products(row, columns, c, s, sums);
+  if (s.type == AccumulatorType::f16)
+    for (int n = 0; n < Width; ++n)
+      result[n] = round_to_half(sums.sum[n], sums.largest[n] - s.model_bits);
+  else if (!round_normal(sums, s.model_bits, result))
+    for (int n = 0; n < Width; ++n)
+      result[n] = round_toward_zero(sums.sum[n], sums.largest[n] - s.model_bits);
+  if (s.of_zero == no_exponent)
+    for (int n = 0; n < Width; ++n) result[n] = result[n] << 1 ? result[n] : 0;
+  for (int n = 0; n < Width; ++n) result[n] &= s.kept;
+  if (row.special || columns.any_special || any_special<Width>(c, s.type))
+    for (uint32_t n = 0; n < used; ++n)
+      if (row.special || columns.special[n] || is_special(c[n], s.type))
+        result[n] = special(row, b[first + n], c[n], s).value_or(result[n]);
+}
+
+struct Operands {
+  std::vector<Row> a, b;
+  std::vector<exact_dot::Line> a_lines, b_lines;  // if Step::may_be_exact
+};
+
+// The exact way's columns are made first; the model's, when a row needs them.
+template <int Width>
+EMU_INLINE void run_columns(const Operands& of, uint32_t first, uint32_t used, uint32_t* d,
                             size_t stride, bool accumulate, const Step& s) {
   alignas(64) uint32_t c[Width] = {}, result[Width];
-  MmaSums<Width> sums;
-  for (size_t r = 0; r < rows.size(); ++r, d += stride) {
+  exact_dot::Columns<Width> lines;
+  Columns<Width> columns;
+  bool loaded = false;
+  if (s.may_be_exact) exact_dot::fill(&of.b_lines[first], used, s.depth, s.model_bits, lines);
+  for (size_t r = 0; r < of.a.size(); ++r, d += stride) {
     if (accumulate) std::memcpy(c, d, used * sizeof *d);
-    add_products(rows[r], columns, c, s, sums);
-    if (s.type == AccumulatorType::f16)
-      for (int n = 0; n < Width; ++n)
-        result[n] = round_to_half(sums.sum[n], sums.largest[n] - s.model_bits);
-    else if (!round_normal(sums, s.model_bits, result))
-      for (int n = 0; n < Width; ++n)
-        result[n] = round_toward_zero(sums.sum[n], sums.largest[n] - s.model_bits);
-    if (s.of_zero == no_exponent)
-      for (int n = 0; n < Width; ++n) result[n] = result[n] << 1 ? result[n] : 0;
-    if (s.model_bits == narrow_bits && s.type == AccumulatorType::f32)
-      for (int n = 0; n < Width; ++n) result[n] &= ~0u << (23 - narrow_bits);
-    if (rows[r].special || columns.any_special || any_special<Width>(c, s.type))
-      for (uint32_t n = 0; n < used; ++n)
-        if (rows[r].special || columns.special[n] || is_special(c[n], s.type))
-          result[n] = special(rows[r], b[first + n], c[n], s).value_or(result[n]);
+    if (!s.may_be_exact || !exact_dot::fits(of.a_lines[r], lines, s.model_bits) ||
+        !exact_dot::add(of.a_lines[r], lines, c, s.depth, s.kept, result)) {
+      if (!loaded) load_columns(of.b, first, s.depth, columns);
+      loaded = true;
+      run_row(of.a[r], of.b, first, columns, used, c, s, result);
+    }
     std::memcpy(d, result, used * sizeof *d);
   }
 }
@@ -214,21 +239,18 @@ EMU_INLINE void run_integers(const std::vector<Row>& rows, const Columns<Width>&
   }
 }
 
-struct Operands {
-  std::vector<Row> a, b;
-};
-
 template <int Width>
 EMU_INLINE void run(const DotOperands& o, const Operands& of, const Step& s, uint32_t* d,
                     size_t stride) {
   Columns<Width> columns;
   for (uint32_t first = 0; first < o.n; first += Width) {
     const uint32_t used = std::min(uint32_t(Width), o.n - first);
+    if (o.d_type != AccumulatorType::s32) {
+      run_columns<Width>(of, first, used, d + first, stride, o.accumulate, s);
+      continue;
+    }
     load_columns(of.b, first, s.depth, columns);
-    if (o.d_type == AccumulatorType::s32)
-      run_integers(of.a, columns, used, d + first, stride, o.accumulate, o.saturate);
-    else
-      run_columns(of.a, of.b, first, columns, used, d + first, stride, o.accumulate, s);
+    run_integers(of.a, columns, used, d + first, stride, o.accumulate, o.saturate);
   }
 }
 
@@ -246,6 +268,13 @@ EMU_CLONES void run_32(const DotOperands& o, const Operands& of, const Step& s, 
   run<32>(o, of, s, d, stride);
 }
 
+void find_lines(const std::vector<Row>& rows, int fraction_bits, int depth,
+                std::vector<exact_dot::Line>& lines) {
+  lines.resize(rows.size());
+  for (size_t r = 0; r < rows.size(); ++r)
+    lines[r] = exact_dot::line_of(rows[r].element, depth, fraction_bits);
+}
+
 }  // namespace
 
 void mma_dot(const DotOperands& o, uint32_t* d, size_t stride) {
@@ -257,15 +286,22 @@ void mma_dot(const DotOperands& o, uint32_t* d, size_t stride) {
   for (uint32_t r = 0; r < o.n; ++r)
     load_row(o.b_type, o.b + r * 32, o.sfb ? o.sfb + r : nullptr, o.negate_b, of.b[r]);
   const int model_bits = o.narrow ? narrow_bits : wide_bits;
+  const bool raises = o.zero_raises && !o.zero_absent;
   const Step s{model_bits,
                int(element_count(o.a_type)),
                model_bits - fraction_bits(o.a_type) - fraction_bits(o.b_type),
                model_bits - (o.d_type == AccumulatorType::f16 ? 10 : 23),
                o.d_type,
-               o.zero_raises && !o.zero_absent,
+               raises,
                o.saturate,
+               o.narrow && o.d_type == AccumulatorType::f32 ? ~0u << (23 - narrow_bits) : ~0u,
+               o.d_type == AccumulatorType::f32 && !raises && !o.sfa && !o.sfb && o.scale_d == 0,
                int32_t(o.scale_d),
                o.zero_absent ? no_exponent : zero_exponent};
+  if (s.may_be_exact) {
+    find_lines(of.a, fraction_bits(o.a_type), s.depth, of.a_lines);
+    find_lines(of.b, fraction_bits(o.b_type), s.depth, of.b_lines);
+  }
   const auto columns = o.n <= 8 ? run_8 : o.n <= 16 ? run_16 : run_32;
   columns(o, of, s, d, stride);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the loops of the tensor core's arithmetic share: 32 columns at a time in plain loops of
-// constant length, which compilers vectorise, and the rounding of their exact sums. Only integers
-// take part (and one exact conversion), so every clone and every host gives the same bits.
+// constant length, which compilers vectorise, and the rounding of their exact sums. Integers take
+// part, and floats where every step is exact, so every clone and every host gives the same bits.
 #pragma once
 
 #include <algorithm>

@@ -48,15 +48,18 @@ void pack(const Type& t, const std::vector<uint32_t>& codes, uint8_t* bytes) {
     }
 }
 
+constexpr uint64_t near = 3;
+
 // What makes the alignment, cutting and special paths busy: any code; a narrow range of exponents;
-// many zeros.
+// many zeros; so near that most sums are exact.
 std::vector<uint32_t> random_codes(Random& r, const Type& t, uint64_t kind) {
   std::vector<uint32_t> codes(t.count);
+  const uint32_t reach = kind == 1 ? 4 : kind == 2 ? 24 : uint32_t(2 + r.below(8));
   for (uint32_t& c : codes) {
     c = uint32_t(r()) & uint32_t((1ull << t.bits) - 1);
     if (kind == 0) continue;
     const int low = t.format.ignored + t.format.mantissa_bits, fields = 1 << t.format.exponent_bits;
-    const uint32_t spread = std::min<uint32_t>(uint32_t(fields - 2), kind == 1 ? 4 : 24);
+    const uint32_t spread = std::min<uint32_t>(uint32_t(fields - 2), reach);
     const uint32_t exponent = uint32_t(t.format.bias) - spread / 2 + uint32_t(r.below(spread));
     c = (c & ~(uint32_t(fields - 1) << low)) | (exponent % uint32_t(fields)) << low;
     if (r.below(3) == 0) c = 0;
@@ -75,11 +78,23 @@ uint32_t random_accumulator(Random& r, bool half) {
   }
 }
 
+// A row of sums of one size, with as many bits, or zeros; now and then one that is none of these.
+void random_row(Random& r, uint32_t* c, uint32_t n) {
+  const uint32_t kept = ~0u << r.below(24), exponent = 110 + uint32_t(r.below(30));
+  const bool zeros = r.below(4) == 0;
+  for (uint32_t j = 0; j < n; ++j) {
+    const uint32_t bits = uint32_t(r()) & 0x80FFFFFF & kept;
+    c[j] = r.below(300) == 0 ? random_accumulator(r, false)
+           : zeros           ? bits & 0x80000000
+                             : bits + (exponent << 23);
+  }
+}
+
 struct Case {
   const Type &a, &b;
   AccumulatorType d;
   uint64_t kind;
-  bool scaled;
+  bool scaled, narrow = false;
 };
 
 // 32 x n elements; returns how many differ from the reference.
@@ -93,14 +108,17 @@ size_t differences(const Case& x, Random& r, uint32_t n) {
     pack(x.b, bc.emplace_back(random_codes(r, x.b, x.kind)), &b[i * 32]);
   for (auto* s : {&sfa, &sfb})
     for (uint8_t& code : *s) code = uint8_t(r.below(40) ? 100 + r.below(50) : r());
-  const bool half = x.d == AccumulatorType::f16, raises = r.below(2), negate = r.below(2);
-  const uint32_t scale_d = x.scaled ? 0 : uint32_t(r.below(16)), stride = n + 3;
+  const bool half = x.d == AccumulatorType::f16, raises = x.kind != near && r.below(2),
+             negate = r.below(2);
+  const uint32_t scale_d = x.scaled || x.kind == near ? 0 : uint32_t(r.below(16)), stride = n + 3;
   std::vector<uint32_t> c(rows * stride);
   for (uint32_t& bits : c) bits = random_accumulator(r, half);
+  if (x.kind == near)
+    for (uint32_t i = 0; i < rows; ++i) random_row(r, &c[i * stride], n);
   std::vector<uint32_t> d = c;
   emu::mma_dot(
       {a.data(), b.data(), x.scaled ? sfa.data() : nullptr, x.scaled ? sfb.data() : nullptr, rows,
-       n, x.a.type, x.b.type, x.d, negate, false, false, true, raises, scale_d},
+       n, x.a.type, x.b.type, x.d, negate, false, false, true, raises, scale_d, x.narrow},
       d.data(), stride);
   size_t wrong = 0;
   for (uint32_t i = 0; i < rows; ++i)
@@ -113,6 +131,7 @@ size_t differences(const Case& x, Random& r, uint32_t n) {
       dot.c = unit::value_of(c[i * stride + j], dot.d);
       dot.scale_d = int(scale_d);
       dot.raises = raises;
+      if (x.narrow) dot.model_bits = 13;
       if (x.scaled) dot.scale = sfa[i] + sfb[j] - 254;
       if (x.scaled && (sfa[i] == 0xFF || sfb[j] == 0xFF)) dot.c = NAN;
       wrong += d[i * stride + j] != unit::dot_reference(dot);
@@ -157,6 +176,19 @@ TEST_CASE("dot products equal the model in doubles, bit for bit, for every pair 
     }
   CHECK(wrong == 0);
   CHECK(elements > 100000);
+}
+
+TEST_CASE("dot products that no term is cut of have the bits of the model") {
+  Random r{4712};
+  for (const Type& a : types)
+    for (const Type& b : types)
+      for (const bool narrow : {false, true}) {
+        if (a.count != b.count || (narrow && a.bits != 8)) continue;
+        for (const uint32_t n : {8u, 16u, 40u}) {
+          CAPTURE(a.name, b.name, narrow, n);
+          CHECK(differences({a, b, AccumulatorType::f32, near, false, narrow}, r, n) == 0);
+        }
+      }
 }
 
 TEST_CASE("every code of the 8-bit types has the value of the format's table") {

@@ -48,6 +48,7 @@ struct Dot {
   int scale = 0;    // exponents of both scales
   int scale_d = 0;  // C counts as c * 2^-scale_d
   bool raises = true;
+  int model_bits = 25;
 };
 
 // The code of a number rounded toward zero (fp32) or to nearest even (fp16).
@@ -86,10 +87,11 @@ inline uint32_t dot_reference(const Dot& dot) {
     terms.push_back(product);
     exponents.push_back(product == 0 && !dot.raises ? -126 : e);
   }
-  const int unit = *std::max_element(exponents.begin(), exponents.end()) - 25;
+  const int unit = *std::max_element(exponents.begin(), exponents.end()) - dot.model_bits;
   double sum = 0;
   for (const double t : terms) sum += std::trunc(std::ldexp(t, -unit));
-  return encode(std::ldexp(sum, unit), to_half);
+  const uint32_t bits = encode(std::ldexp(sum, unit), to_half);
+  return to_half ? bits : bits & ~0u << std::max(23 - dot.model_bits, 0);
 }
 
 }  // namespace unit
