@@ -98,7 +98,7 @@ case $1 in *_$BAD.py) exit 1 ;; esac
     def test_each_pair_runs_in_both_variants_under_three_tools(self):
         self.write(
             "emulator_hw_test",
-            '[ -f "$2/store_load.ptx" ] && [ $# -eq 2 ] && echo store_load\nexit 0\n')
+            '[ -f "$2/shared.ptx" ] && [ $# -eq 2 ] && echo store_load\nexit 0\n')
         done = self.run_script("hazard")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual([line.split("\t")[:3] for line in done.stdout.splitlines()],
