@@ -24,7 +24,7 @@ std::string tile_name(uint32_t tokens) { return "128x" + std::to_string(tokens) 
 
 // The instruction descriptor of the golden table for M = 128 and scale ids 0.
 uint64_t golden_instruction(uint32_t n) {
-  for (const auto& row : golden("idesc_nvfp4.csv", 160))
+  for (const auto& row : golden("idesc_nvfp4", 160))
     if (row[0] == "128" && number(row[1]) == n && row[2] == "0" && row[3] == "0")
       return number(row[4]);
   return 0;
@@ -43,7 +43,7 @@ std::vector<uint64_t> golden_columns(const std::string& tile, const std::string&
 
 TEST_CASE("the kernel's operand descriptors are CUTLASS's") {
   size_t compared = 0;
-  for (const auto& row : golden("smem_desc_ab_cutlass.csv", 320)) {
+  for (const auto& row : golden("smem_desc_ab_cutlass", 320)) {
     // Only stage 0 of single-CTA tiles: each kernel chooses where its other stages start.
     if (row[0].find("_cg1") == std::string::npos || row[2] != "0") continue;
     const uint32_t address = uint32_t(number(row[1]) + 32 * number(row[3]));

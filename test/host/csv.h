@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tools/testing/catch.h"
-#include "tools/testing/numeric_tables.h"
+#include "tools/testing/golden_tables.h"
 
 namespace host_test {
 
@@ -27,7 +27,7 @@ inline std::vector<std::string> split(const std::string& line) {
 // Rows of the table `name` without the header line: one that follows from a closed form, or a file
 // here or of the emulator's tests. A missing or short file fails the test.
 inline std::vector<std::vector<std::string>> golden(const std::string& name, size_t rows_expected) {
-  std::stringstream text(numeric_tables::table(name));
+  std::stringstream text(golden_tables::table(name));
   for (const char* folder : {"test/golden/", "tools/emulator/test/golden/"})
     if (const std::ifstream file(folder + name); file) text << file.rdbuf();
   INFO("golden table " << name);

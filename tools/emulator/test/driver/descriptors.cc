@@ -35,7 +35,7 @@ TEST_CASE("An instruction descriptor is explained, or refused with a sentence fo
         "nvfp4emu_read_instruction_descriptor");
     nvfp4emu_instruction_descriptor d{};
     char text[512] = "";
-    // CUTLASS's for M = 128, N = 64 (golden/idesc_nvfp4.csv), and with other scales.
+    // CUTLASS's for M = 128, N = 64 (golden table idesc_nvfp4), and with other scales.
     IS(s, read(0x08100480, "mxf4nvf4", 16, 0, &d, text, sizeof text), 0);
     IS(s, d.m, 128);
     IS(s, d.n, 64);

@@ -53,7 +53,7 @@ TEST_CASE("CUTLASS's shared-memory descriptors decode to their base, k block and
 
 TEST_CASE(
     "cluster rank bits of a base address do not reach the descriptors of the CUTLASS mainloop") {
-  for (const auto& row : golden("smem_desc_ab_cutlass.csv")) {
+  for (const auto& row : golden("smem_desc_ab_cutlass")) {
     if (row[2] != "0") continue;
     const uint32_t base = uint32_t(number(row[1])) & 0x3FFFF, k = 32 * uint32_t(number(row[3]));
     CAPTURE(row[0], row[1], row[3]);
@@ -120,7 +120,7 @@ TEST_CASE("strides and start addresses that no layout has are refused") {
 }
 
 TEST_CASE("CUTLASS's instruction descriptors decode to their shape, or are refused for their ids") {
-  for (const auto& row : golden("idesc_nvfp4.csv")) {
+  for (const auto& row : golden("idesc_nvfp4")) {
     const uint32_t m = uint32_t(number(row[0])), n = uint32_t(number(row[1]));
     const bool pair = m == 256, zero = row[2] == "0" && row[3] == "0";
     CAPTURE(row[0], row[1], row[2], row[3]);

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <sstream>
 
-#include "tools/testing/numeric_tables.h"
+#include "tools/testing/golden_tables.h"
 
 namespace unit {
 namespace {
@@ -145,10 +145,10 @@ std::string formed_table(const std::string& name) {
     Out out;
     form.write(out);
     INFO("the closed form of " << name << " is not CuTe's table");
-    REQUIRE(numeric_tables::fnv1a(out.str()) == form.fnv1a);
+    REQUIRE(golden_tables::fnv1a(out.str()) == form.fnv1a);
     return out.str();
   }
-  return numeric_tables::table(name);
+  return golden_tables::table(name);
 }
 
 }  // namespace unit

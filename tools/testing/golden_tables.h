@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Two tables that host functions of the CUDA 13.0 headers (cuda_fp4.h, cuda_fp8.h, cuda_fp16.h,
-// cuda_bf16.h) wrote: numeric_decode, the value of every code, and numeric_encode, the codes of
-// 3,220 fp32 numbers. Both follow from a closed form, so the form is here, and the hash of the text
-// that the headers gave.
+// Golden tables of other projects that follow from a closed form, so the form is here, and the hash
+// of the text that they gave. By host functions of the CUDA 13.0 headers (cuda_fp4.h, cuda_fp8.h,
+// cuda_fp16.h, cuda_bf16.h): numeric_decode, the value of every code, and numeric_encode, the codes
+// of 3,220 fp32 numbers. By CUTLASS: idesc_nvfp4 and smem_desc_ab_cutlass, descriptors of
+// tcgen05.mma.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 
 #include "tools/testing/catch.h"
 
-namespace numeric_tables {
+namespace golden_tables {
 
 // Codes without their sign; `largest` is that of the largest finite number.
 struct Format {
@@ -130,14 +131,64 @@ inline uint64_t fnv1a(const std::string& text) {
   return hash;
 }
 
-// The text of a table, header line first, or "" where it is another's name.
-inline std::string table(const std::string& name) {
-  const bool decode = name == "numeric_decode";
-  if (!decode && name != "numeric_encode") return "";
-  const std::string text = decode ? decode_table() : encode_table();
-  INFO("the closed form of " << name << " is not the CUDA headers' table");
-  REQUIRE(fnv1a(text) == (decode ? 0x81913c1fac7758b9 : 0xc343b5beacb34a85));
+// Instruction descriptors of kind::mxf4nvf4 and mxf4, both operands e2m1.
+inline std::string instruction_descriptors() {
+  std::string text = "M,N,sfa_id,sfb_id,idesc_ue4m3,idesc_ue8m0\n";
+  for (const uint32_t m : {128, 256})
+    for (const uint32_t n : {64, 96, 128, 192, 256})
+      for (uint32_t ids = 0; ids < 16; ++ids) {
+        const uint32_t a = ids / 4, b = ids % 4;
+        const uint32_t scaled = a << 29 | m / 128 << 27 | n / 8 << 17 | 0x480 | b << 4;
+        char row[64];
+        std::snprintf(row, sizeof row, "%u,%u,%u,%u,0x%08x,0x%08x\n", m, n, a, b, scaled,
+                      scaled | 1u << 23);
+        text += row;
+      }
   return text;
 }
 
-}  // namespace numeric_tables
+// Shared-memory descriptors of A and B, rows of 128 swizzled bytes, of two stages. The last base
+// has bits of a cluster rank, which fall off.
+inline std::string operand_descriptors() {
+  std::string text = "tile,smem_base,stage,k_block,desc_a,desc_b\n";
+  for (const uint32_t ctas : {1u, 2u})
+    for (const uint32_t n : {64, 128, 192, 256})
+      for (const uint32_t base : {0u, 1024u, 32768u, 115712u, 0x1000400u})
+        for (uint32_t block = 0; block < 8; ++block) {
+          const uint32_t stage = block / 4, k = block % 4;
+          const auto descriptor = [&](uint32_t rows) {
+            const uint32_t address = (base + stage * rows * 128 + k * 32) & 0x3FFFF;
+            return 0x4000404000010000ull | address / 16;
+          };
+          char row[96];
+          std::snprintf(row, sizeof row, "%ux%ux256_cg%u,%u,%u,%u,0x%016llx,0x%016llx\n",
+                        128 * ctas, n, ctas, base, stage, k, descriptor(128), descriptor(n / ctas));
+          text += row;
+        }
+  return text;
+}
+
+constexpr struct {
+  const char* name;
+  std::string (*text)();
+  uint64_t hash;
+} forms[] = {
+    {"numeric_decode", decode_table, 0x81913c1fac7758b9},
+    {"numeric_encode", encode_table, 0xc343b5beacb34a85},
+    {"idesc_nvfp4", instruction_descriptors, 0xb2d6b994cf4d1292},
+    {"smem_desc_ab_cutlass", operand_descriptors, 0x72dec9d29ecc2521},
+};
+
+// The text of a table, header line first, or "" where it is another's name.
+inline std::string table(const std::string& name) {
+  for (const auto& form : forms) {
+    if (name != form.name) continue;
+    const std::string text = form.text();
+    INFO("the closed form of " << name << " is not the other project's table");
+    REQUIRE(fnv1a(text) == form.hash);
+    return text;
+  }
+  return "";
+}
+
+}  // namespace golden_tables
