@@ -3,17 +3,18 @@
 // (kernel/common/clocks.cuh).
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "bench/check.h"
 #include "bench/commands.h"
+#include "bench/device.h"
 #include "bench/figures.h"
-#include "bench/gpu_timer.h"
-#include "bench/launched.h"
+#include "host/cuda/driver.h"
 #include "tools/harness/device_gemm.h"
+#include "tools/harness/module.h"
 #include "tools/harness/progress.h"
 
 namespace bench {
@@ -34,6 +35,87 @@ constexpr const char* kNames[] = {
 #include "kernel/common/clocks.def"
 #undef CLOCK_POINT
 };
+
+// By the name of the symbol, version and all.
+template <class Function>
+Function* find(const support::Driver& driver, Function*, const char* name) {
+  auto* function = reinterpret_cast<Function*>(driver.extension(name));
+  if (!function) throw std::runtime_error(std::string("the driver has no ") + name);
+  return function;
+}
+
+#define NVFP4_FIND(driver, name) find(driver, &::name, #name)
+
+CUgraph record(const support::Driver& driver, CUstream stream, const std::function<void()>& call) {
+  CUgraph graph = nullptr;
+  driver.check(driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+               "cuStreamBeginCapture");
+  call();
+  driver.check(driver.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+  return graph;
+}
+
+// A node names a function, or a kernel of a library.
+CUfunction function_of(const support::Driver& driver, CUgraphNode node) {
+  CUDA_KERNEL_NODE_PARAMS params{};
+  const auto get = find(driver, &::cuGraphKernelNodeGetParams, "cuGraphKernelNodeGetParams_v2");
+  driver.check(get(node, &params), "cuGraphKernelNodeGetParams");
+  CUfunction function = params.func;
+  if (!function)
+    driver.check(NVFP4_FIND(driver, cuKernelGetFunction)(&function, params.kern),
+                 "cuKernelGetFunction");
+  return function;
+}
+
+CUfunction last_kernel(const support::Driver& driver, CUgraph graph) {
+  size_t count = 0;
+  driver.check(driver.cuGraphGetNodes(graph, nullptr, &count), "cuGraphGetNodes");
+  std::vector<CUgraphNode> nodes(count);
+  driver.check(driver.cuGraphGetNodes(graph, nodes.data(), &count), "cuGraphGetNodes");
+  CUfunction function = nullptr;
+  for (const CUgraphNode node : nodes) {  // recorded on one stream, they lie in order
+    CUgraphNodeType type{};
+    driver.check(NVFP4_FIND(driver, cuGraphNodeGetType)(node, &type), "cuGraphNodeGetType");
+    if (type == CU_GRAPH_NODE_TYPE_KERNEL) function = function_of(driver, node);
+  }
+  if (!function) throw std::runtime_error("the call launches no kernel");
+  return function;
+}
+
+// The kernel behind a library's call: the last one that the call enqueues, found by recording it.
+class Launched {
+ public:
+  // Records `call` on the stream, whose image is loaded already, and launches nothing. Throws where
+  // the call launches no kernel or the driver cannot say which.
+  Launched(const support::Driver& driver, CUstream stream, const std::function<void()>& call);
+
+  const std::string& name() const { return name_; }
+
+  // A variable of the kernel's module.
+  support::Global global(const char* name) const;
+
+ private:
+  const support::Driver& driver_;
+  CUfunction function_ = nullptr;
+  std::string name_;
+};
+
+Launched::Launched(const support::Driver& driver, CUstream stream,
+                   const std::function<void()>& call)
+    : driver_(driver) {
+  const CUgraph graph = record(driver, stream, call);
+  function_ = last_kernel(driver, graph);
+  const char* name = nullptr;
+  driver.check(NVFP4_FIND(driver, cuFuncGetName)(&name, function_), "cuFuncGetName");
+  name_ = name;
+  driver.check(driver.cuGraphDestroy(graph), "cuGraphDestroy");
+}
+
+support::Global Launched::global(const char* name) const {
+  CUmodule module = nullptr;
+  driver_.check(NVFP4_FIND(driver_, cuFuncGetModule)(&module, function_), "cuFuncGetModule");
+  return support::global_of(driver_, module, name);
+}
 
 using Cta = std::vector<uint64_t>;  // a value for each point
 
@@ -165,20 +247,16 @@ void time_clocks(const Driver& driver, GpuTimer& timer, const Problem& problem, 
 int time_clocks(const ClocksOptions& options) {
   const Driver& driver = Driver::get();
   const support::Context context(driver);
-  const support::DeviceInfo info = support::devices(driver).at(0);
+  const Gpu gpu(driver);
+  const support::DeviceInfo& info = gpu.info;
   if (info.emulated()) throw std::runtime_error(info.name + ": the emulator's clocks say nothing");
   GpuTimer timer(driver);
-  CUdevice device{};
-  int l2_bytes = 0;
-  driver.check(driver.cuDeviceGet(&device, 0), "cuDeviceGet");
-  driver.check(driver.cuDeviceGetAttribute(&l2_bytes, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device),
-               "cuDeviceGetAttribute");
   print_head(options, info);
   for (const std::string& text : options.shapes) {
     support::progress(text);
     Problem problem = support::make_problem(parse_shape(text), support::Data::gpumode, 1);
     problem.variant = options.variant.empty() ? nullptr : options.variant.c_str();
-    time_clocks(driver, timer, problem, double(l2_bytes), options.replays,
+    time_clocks(driver, timer, problem, gpu.l2_bytes, options.replays,
                 options.pdl ? NVFP4_PDL_ON_STATIC_WEIGHTS : NVFP4_PDL_OFF);
   }
   support::progress_done();

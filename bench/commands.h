@@ -11,10 +11,7 @@
 
 namespace bench {
 
-// The problems of `verify` and `host`.
-extern const std::vector<support::Shape> kHostShapes;
-
-bool verify();         // each of them on the device or the emulator: the reference's bits?
+bool verify();  // the problems of `host`, on the device or the emulator: the reference's bits?
 bool time_emulator();  // launches in the emulator, whose results must be right; CSV to stdout
 void time_host();      // each function on the idle driver; CSV to stdout
 
@@ -55,16 +52,20 @@ struct ClocksOptions {
 // code.
 int time_clocks(const ClocksOptions& options);
 
-struct ScaledDOptions {
-  std::vector<std::string> shapes{"128x7168x2048", "128x4096x7168", "4096x4096x4096",
-                                  "4096x4096x7168"};
+// Launches of several kinds take turns: a row of CSV for each shape.
+struct TurnsOptions {
+  std::vector<std::string> shapes = {};
   int32_t a_type = NVFP4_TYPE_NONE;
-  int32_t d_type = NVFP4_TYPE_NVFP4;
+  int32_t d_type = NVFP4_TYPE_NVFP4;  // of D with scales
   int replays = 15;
-  std::string command;  // for the head of the CSV
+  std::string command = "";  // for the head of the CSV
 };
-// D with scales beside D in bf16, without and with nvfp4_quantize after it; CSV to stdout.
-int time_scaled_d(const ScaledDOptions& options);
+// Each returns the exit code. D with scales beside D in bf16, without and with nvfp4_quantize after
+// it; a gated product beside the product with the rows of b and b2, alone and with what follows it;
+// fields of the descriptor over the plain product.
+int time_scaled_d(const TurnsOptions& options);
+int time_gated(const TurnsOptions& options);
+int time_fields(const TurnsOptions& options);
 
 struct GroupedOptions {
   std::string layer;                        // those whose names hold this
@@ -76,25 +77,6 @@ struct GroupedOptions {
 // Experts of public models in one launch, beside a loop of single products and one of the same
 // bytes; CSV to stdout. Returns the exit code.
 int time_grouped(const GroupedOptions& options);
-
-struct GatedOptions {
-  std::vector<std::string> shapes{"16x28672x8192", "128x28672x8192"};
-  int32_t a_type = NVFP4_TYPE_NONE;
-  int replays = 15;
-  std::string command;  // for the head of the CSV
-};
-// A gated product beside the product with the rows of b and b2, alone and with what follows it; CSV
-// to stdout. Returns the exit code.
-int time_gated(const GatedOptions& options);
-
-struct FieldsOptions {
-  std::vector<std::string> shapes{"1x4096x7168", "512x4096x7168"};
-  int32_t a_type = NVFP4_TYPE_NONE;
-  int replays = 15;
-  std::string command;  // for the head of the CSV
-};
-// What fields of the descriptor cost over the plain product; CSV to stdout. Returns the exit code.
-int time_fields(const FieldsOptions& options);
 
 struct QuantizeOptions {
   std::vector<std::string> shapes;  // "ROWSxK"; empty: kShapes

@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: MIT
-// The GPU that is measured, and what its driver says of it.
+// The GPU that is measured, what its driver says of it, its timer, and calls of the library, which
+// must succeed.
 #pragma once
 
+#include <stdexcept>
+
+#include "nvfp4_gemm.h"
 #include "tools/harness/driver.h"
+#include "tools/harness/gpu_timer.h"
 
 namespace bench {
+
+using support::GpuTimer;
+using support::Launch;
+using support::Series;
+
+inline void check(nvfp4_status status) {
+  if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
+}
 
 struct Gpu {
   const support::Driver& driver;

@@ -6,14 +6,9 @@
 #include <memory>
 #include <stdexcept>
 
-#include "bench/check.h"
-#include "bench/commands.h"
-#include "bench/device.h"
 #include "bench/figures.h"
-#include "bench/gpu_timer.h"
-#include "bench/head.h"
 #include "bench/ours.h"
-#include "tools/harness/progress.h"
+#include "bench/turns.h"
 
 namespace bench {
 namespace {
@@ -21,14 +16,6 @@ namespace {
 using support::DeviceGemm;
 using support::Problem;
 using support::Shape;
-
-constexpr support::Data kData = support::Data::gpumode;
-constexpr uint64_t kSeed = 1;
-
-Problem problem_of(const Shape& s, int32_t a_type) {
-  if (a_type == NVFP4_TYPE_NONE) return support::make_problem(s, kData, kSeed);
-  return support::make_a16_problem(s, a_type, kData, kSeed);
-}
 
 // The product with D by columns. Its bits are those of D by rows, since all sums are exact.
 class ByColumns {
@@ -49,11 +36,8 @@ class ByColumns {
     require(*copies_[0]);
   }
   Series series() const {
-    const int count = int(copies_.size());
-    const Launch launch = [this](int i, CUstream stream) {
-      check(copies_[size_t(i) % copies_.size()]->enqueue(stream));
-    };
-    return {launch, count * std::max(1, 20 / count)};
+    return support::in_turns(
+        copies_, [](const DeviceGemm& copy, CUstream stream) { check(copy.enqueue(stream)); });
   }
   void require_same() const {
     for (const auto& copy : copies_) require(*copy);
@@ -87,7 +71,7 @@ struct Products {
     return problem;
   }
   Products(const Gpu& gpu, const Shape& s, int32_t a_type, bool timed)
-      : plain(problem_of(s, a_type)),
+      : plain(support::make_a16_problem(s, a_type, support::Data::gpumode, 1)),
         invariant(with_invariance(plain)),
         linear(with_linear_scales(plain)),
         product(gpu, plain, timed),
@@ -106,12 +90,7 @@ struct Products {
   }
 };
 
-const char* name_of_tokens(int32_t a_type) {
-  return a_type == NVFP4_TYPE_NONE ? "nvfp4" : a_type == NVFP4_TYPE_F16 ? "f16" : "bf16";
-}
-
-void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const FieldsOptions& options) {
-  support::progress(to_string(s));
+void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const TurnsOptions& options) {
   Products p(gpu, s, options.a_type, true);
   const auto times = timer.interleaved(
       {p.product.series(NVFP4_PDL_OFF), p.product.series(NVFP4_PDL_ON_STATIC_WEIGHTS),
@@ -120,7 +99,7 @@ void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const FieldsOpt
       options.replays);
   p.require_same();
   std::printf("%lld,%lld,%lld,%s,%s,%s,%s", (long long)s.m, (long long)s.n, (long long)s.k,
-              name_of_tokens(options.a_type), p.product.variant().c_str(),
+              word_of(options.a_type), p.product.variant().c_str(),
               p.batch_invariant.variant().c_str(), p.linear_scales.variant().c_str());
   for (const auto& samples : times) std::printf(",%.2f", median(samples));
   for (size_t i = 1; i < times.size(); ++i) {
@@ -132,29 +111,17 @@ void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const FieldsOpt
 
 }  // namespace
 
-int time_fields(const FieldsOptions& options) {
-  const support::Driver& driver = support::Driver::get();
-  const support::Context context(driver);
-  const Gpu gpu(driver);
-  std::vector<Shape> shapes;
-  for (const std::string& text : options.shapes) shapes.push_back(parse_shape(text));
-  if (gpu.info.emulated()) {
-    for (const Shape& s : shapes) Products(gpu, s, options.a_type, false);
-    std::printf("# %s: nothing is timed in the emulator\n", gpu.info.name.c_str());
-    return 0;
-  }
-  GpuTimer timer(driver);
-  std::fputs(
-      head_of_turns("six", options.replays, options.command, gpu.info.name, int(gpu.info.sms))
-          .c_str(),
-      stdout);
-  std::printf(
-      "m,n,k,tokens,variant,variant_batch_invariant,variant_linear_scales,us,static_weights_us,"
-      "batch_invariant_us,by_columns_us,linear_scales_us,silu_us,x_static_weights,"
-      "x_batch_invariant,x_by_columns,x_linear_scales,x_silu\n");
-  for (const Shape& s : shapes) time_shape(gpu, timer, s, options);
-  support::progress_done();
-  return 0;
+int time_fields(const TurnsOptions& options) {
+  return time_in_turns(
+      options,
+      {"six",
+       "m,n,k,tokens,variant,variant_batch_invariant,variant_linear_scales,us,static_weights_us,"
+       "batch_invariant_us,by_columns_us,linear_scales_us,silu_us,x_static_weights,"
+       "x_batch_invariant,x_by_columns,x_linear_scales,x_silu",
+       [&](const Gpu& gpu, const Shape& s) { Products(gpu, s, options.a_type, false); },
+       [&](const Gpu& gpu, GpuTimer& timer, const Shape& s) {
+         time_shape(gpu, timer, s, options);
+       }});
 }
 
 }  // namespace bench

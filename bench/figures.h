@@ -3,23 +3,17 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
+#include "tools/harness/gpu_timer.h"
 #include "tools/harness/problem.h"
 
 namespace bench {
 
-inline double quantile(std::vector<double> samples, double q) {
-  if (samples.empty()) throw std::runtime_error("a quantile of nothing");
-  const auto at = samples.begin() + std::ptrdiff_t(std::llround(q * double(samples.size() - 1)));
-  std::nth_element(samples.begin(), at, samples.end());
-  return *at;
-}
-inline double median(const std::vector<double>& samples) { return quantile(samples, 0.5); }
+using support::cold_copies, support::median, support::quantile;
 
 // Bytes of an element with its share of a scale, and of an element that is not quantized.
 constexpr double kQuantizedBytes = 0.5625, kHalfBytes = 2;
@@ -44,12 +38,6 @@ inline double roofline_us(const support::Shape& s, const Rates& rates,
   if (rates.bytes_per_us <= 0 || rates.operations_per_us <= 0) return 0;
   return std::max(compulsory_bytes(s, a_bytes) / rates.bytes_per_us,
                   operations(s) / rates.operations_per_us);
-}
-
-// How many copies of a working set pass through before one comes back, so that more than three
-// times the L2 was read between: the copy finds its cache lines gone.
-inline int cold_copies(double bytes_of_one, double l2_bytes) {
-  return 1 + int(std::floor(3 * l2_bytes / bytes_of_one)) + (bytes_of_one < l2_bytes ? 1 : 0);
 }
 
 // "128x7168x2048"

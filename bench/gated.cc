@@ -8,14 +8,10 @@
 #include <memory>
 #include <stdexcept>
 
-#include "bench/check.h"
-#include "bench/commands.h"
-#include "bench/device.h"
 #include "bench/figures.h"
-#include "bench/gpu_timer.h"
-#include "bench/head.h"
+#include "bench/turns.h"
 #include "tools/harness/device_gemm.h"
-#include "tools/harness/progress.h"
+#include "tools/harness/plan_info.h"
 
 namespace bench {
 namespace {
@@ -94,11 +90,8 @@ void verify(const Driver& driver, const Set& set) {
   }
 }
 
-std::string variant_of(const Gpu& gpu, const nvfp4_gemm_desc& g) {
-  nvfp4_plan_info info{};
-  info.struct_size = sizeof info;
-  check(nvfp4_gemm_describe(&g, gpu.info.compute_capability(), int32_t(gpu.info.sms), &info));
-  return info.variant;
+const char* variant_of(const Gpu& gpu, const nvfp4_gemm_desc& g) {
+  return support::plan_info(g, gpu.info.compute_capability(), gpu.info.sms).variant;
 }
 
 struct Prepared {
@@ -107,26 +100,18 @@ struct Prepared {
   Prepared(const Driver& driver, const Shape& s, int32_t a_type, int count) {
     if (s.n % 128 != 0) throw std::invalid_argument("a half ends inside a tile of scales");
     const Shape both{s.m, 2 * s.n, s.k};
-    const DeviceGemm first(
-        driver, a_type == NVFP4_TYPE_NONE
-                    ? support::make_problem(both, support::Data::random, 1)
-                    : support::make_a16_problem(both, a_type, support::Data::random, 1, {}));
+    const DeviceGemm first(driver,
+                           support::make_a16_problem(both, a_type, support::Data::random, 1));
     for (int i = 0; i < count; ++i) sets.push_back(std::make_unique<Set>(driver, first, s));
     verify(driver, *sets[0]);
   }
 };
 
-void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const GatedOptions& options) {
-  support::progress(to_string(s));
+void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const TurnsOptions& options) {
   const int count =
       std::min(16, cold_copies(compulsory_bytes(Shape{s.m, 2 * s.n, s.k}), gpu.l2_bytes));
   const Prepared prepared(gpu.driver, s, options.a_type, count);
-  const auto series = [&](const auto& run) {
-    const Launch launch = [&prepared, run](int i, CUstream stream) {
-      run(*prepared.sets[size_t(i) % prepared.sets.size()], stream);
-    };
-    return Series{launch, count * std::max(1, 12 / count)};
-  };
+  const auto series = [&](const auto& run) { return support::in_turns(prepared.sets, run, 12); };
   for (const int32_t pdl : {NVFP4_PDL_OFF, NVFP4_PDL_ON_STATIC_WEIGHTS}) {
     for (const auto& set : prepared.sets) set->gemm.desc.pdl = pdl;
     const auto times = timer.interleaved(
@@ -138,41 +123,25 @@ void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const GatedOpti
     const double both = median(times[0]), gated = median(times[1]);
     const Set& set = *prepared.sets[0];
     std::printf("%lld,%lld,%lld,%s,%d,%s,%s,%.2f,%.2f,%.2f,%.2f,%+.1f\n", (long long)s.m,
-                (long long)s.n, (long long)s.k,
-                options.a_type == NVFP4_TYPE_NONE  ? "nvfp4"
-                : options.a_type == NVFP4_TYPE_F16 ? "f16"
-                                                   : "bf16",
-                pdl, variant_of(gpu, set.gemm.desc).c_str(),
-                variant_of(gpu, set.gated_desc(NVFP4_TYPE_BF16)).c_str(), both, gated,
-                median(times[2]), median(times[3]), (gated / both - 1) * 100);
+                (long long)s.n, (long long)s.k, word_of(options.a_type), pdl,
+                variant_of(gpu, set.gemm.desc), variant_of(gpu, set.gated_desc(NVFP4_TYPE_BF16)),
+                both, gated, median(times[2]), median(times[3]), (gated / both - 1) * 100);
     std::fflush(stdout);
   }
 }
 
 }  // namespace
 
-int time_gated(const GatedOptions& options) {
-  const Driver& driver = Driver::get();
-  const support::Context context(driver);
-  const Gpu gpu(driver);
-  std::vector<Shape> shapes;
-  for (const std::string& text : options.shapes) shapes.push_back(parse_shape(text));
-  if (gpu.info.emulated()) {
-    for (const Shape& s : shapes) Prepared(driver, s, options.a_type, 1);
-    std::printf("# %s: nothing is timed in the emulator\n", gpu.info.name.c_str());
-    return 0;
-  }
-  GpuTimer timer(driver);
-  std::fputs(
-      head_of_turns("four", options.replays, options.command, gpu.info.name, int(gpu.info.sms))
-          .c_str(),
-      stdout);
-  std::printf(
-      "m,n,k,tokens,pdl,variant_of_2n,variant,product_of_2n_us,gated_bf16_us,gated_nvfp4_us,"
-      "product_then_fused_quantize_us,over_product_percent\n");
-  for (const Shape& s : shapes) time_shape(gpu, timer, s, options);
-  support::progress_done();
-  return 0;
+int time_gated(const TurnsOptions& options) {
+  return time_in_turns(
+      options,
+      {"four",
+       "m,n,k,tokens,pdl,variant_of_2n,variant,product_of_2n_us,gated_bf16_us,gated_nvfp4_us,"
+       "product_then_fused_quantize_us,over_product_percent",
+       [&](const Gpu& gpu, const Shape& s) { Prepared(gpu.driver, s, options.a_type, 1); },
+       [&](const Gpu& gpu, GpuTimer& timer, const Shape& s) {
+         time_shape(gpu, timer, s, options);
+       }});
 }
 
 }  // namespace bench

@@ -79,11 +79,6 @@ std::vector<Shape> shapes_of(const GpuOptions& options) {
 constexpr support::Data kData = support::Data::gpumode;
 constexpr uint64_t kSeed = 1;
 
-Problem make_data(const Shape& shape, int32_t a_type) {
-  if (a_type == NVFP4_TYPE_NONE) return support::make_problem(shape, kData, kSeed);
-  return support::make_a16_problem(shape, a_type, kData, kSeed);
-}
-
 struct Yardsticks {
   std::unique_ptr<GpuTimer> timer;
   std::unique_ptr<Nvml> nvml;
@@ -224,7 +219,8 @@ class Problems {
   Problem main, f16, bf16;
 
   Problems() = default;
-  Problems(const GpuOptions& options, const Shape& shape) : main(make_data(shape, options.a_type)) {
+  Problems(const GpuOptions& options, const Shape& shape)
+      : main(support::make_a16_problem(shape, options.a_type, kData, kSeed)) {
     main.batch_invariant = options.batch_invariant;
     if (options.a16) {
       f16 = support::with_a16(main, NVFP4_TYPE_F16, kData, kSeed);

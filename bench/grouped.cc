@@ -9,11 +9,9 @@
 #include <memory>
 #include <stdexcept>
 
-#include "bench/check.h"
 #include "bench/commands.h"
 #include "bench/device.h"
 #include "bench/figures.h"
-#include "bench/gpu_timer.h"
 #include "bench/head.h"
 #include "bench/yardsticks.h"
 #include "tools/harness/progress.h"
@@ -234,12 +232,13 @@ struct Figures {
 // Each in turn; weights cold.
 Figures time_routing(GpuTimer& timer, std::vector<std::unique_ptr<Experts>>& sets, int64_t rows,
                      bool single, int replays) {
-  const auto of = [&](int i) -> const Experts& { return *sets[size_t(i) % sets.size()]; };
-  const int calls = int(sets.size()) * std::max(1, 4 / int(sets.size()));
-  std::vector<Series> series{{[&](int i, CUstream stream) { of(i).run(stream); }, calls},
-                             {[&](int i, CUstream stream) { of(i).loop(nullptr, stream); }, calls}};
+  const auto turns = [&](const auto& run) { return support::in_turns(sets, run, 4); };
+  std::vector<Series> series{
+      turns([](const Experts& set, CUstream stream) { set.run(stream); }),
+      turns([](const Experts& set, CUstream stream) { set.loop(nullptr, stream); })};
   if (single) {
-    series.push_back({[&](int i, CUstream stream) { of(i).single(rows, stream); }, calls});
+    series.push_back(
+        turns([rows](const Experts& set, CUstream stream) { set.single(rows, stream); }));
   }
   const auto times = timer.interleaved(series, replays);
   return {median(times[0]), median(times[1]), single ? median(times[2]) : 0};

@@ -94,16 +94,4 @@ std::string as_comments(const Head& head) {
   return lines;
 }
 
-std::string head_of_turns(const char* series, int replays, const std::string& command,
-                          const std::string& gpu, int sms) {
-  const Head head{{"date", today()},
-                  {"command", command},
-                  {"device", formatted("%s, %d SMs", gpu.c_str(), sms)},
-                  {"library", nvfp4_build_info()}};
-  return formatted(
-             "# Microseconds by graph replay, cold, median of %d; replays of the %s take turns.\n",
-             replays, series) +
-         as_comments(head);
-}
-
 }  // namespace bench

@@ -18,8 +18,4 @@ std::string driver_release();  // "580.159.04, " where the kernel module says so
 std::string build_id();        // of the library that is measured, "" where its file has none
 std::string as_comments(const Head& head);
 
-// What a table of replays that take turns begins with, `series` of them to a row.
-std::string head_of_turns(const char* series, int replays, const std::string& command,
-                          const std::string& gpu, int sms);
-
 }  // namespace bench

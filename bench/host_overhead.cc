@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // nvfp4_bench host: each function timed on the idle driver; CSV to stdout. bench/host_overhead.sh
-// verifies first.
+// asks nvfp4_bench verify first, which is here too.
 //
 // A row: 200 batches of 500 calls, median and minimum of the batches' means; then 20,000 calls
 // timed one by one, 99th percentile, the clock's own time taken off.
@@ -17,6 +17,8 @@
 #include "bench/idle_driver.h"
 #include "host/cuda/driver.h"
 #include "nvfp4_gemm.h"
+#include "tools/harness/compare.h"
+#include "tools/harness/device_gemm.h"
 #include "tools/harness/problem.h"
 
 namespace {
@@ -192,13 +194,33 @@ void time_shape(const support::Shape& shape, const IdleCounts& counts, void* lib
 
 namespace bench {
 
+const support::Shape kShapes[] = {
+    {128, 7168, 16384}, {128, 4096, 7168}, {128, 7168, 2048}, {1, 4096, 4096}, {100, 1000, 192, 4},
+};
+
+bool verify() {
+  const support::Driver& driver = support::Driver::get();
+  const support::Context context(driver);
+  const std::string device = support::devices(driver).at(0).name;
+  bool good = true;
+  for (const support::Shape& shape : kShapes) {
+    const support::Problem problem = support::make_problem(shape, support::Data::gpumode, 1);
+    const std::vector<uint16_t> d = support::run_on_device(driver, problem);
+    const auto verdict = support::compare_bits(shape, d, support::reference(problem));
+    good &= verdict.passed() && support::sums_are_exact(problem);
+    printf("# %s: %" PRId64 " of %" PRId64 " elements equal the reference on %s\n",
+           support::to_string(shape).c_str(), verdict.equal, verdict.total, device.c_str());
+  }
+  return good;
+}
+
 void time_host() {
   void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   require(library != nullptr, "no libcuda.so.1");
   const auto get = reinterpret_cast<decltype(&idle_counts)>(dlsym(library, "idle_counts"));
   require(get != nullptr, "this libcuda.so.1 is not the idle driver");
   printf("call,m,n,k,l,median_ns,min_ns,p99_ns\n");
-  for (const support::Shape& shape : kHostShapes) time_shape(shape, *get(), library);
+  for (const support::Shape& shape : kShapes) time_shape(shape, *get(), library);
 }
 
 }  // namespace bench

@@ -3,7 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <map>
+#include <memory>
 
 #include "bench/commands.h"
 
@@ -15,8 +17,18 @@ void add_a_type(CLI::App* command, int32_t& a_type) {
           std::map<std::string, int32_t>{{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}));
 }
 
-void add_gpu(CLI::App& app, bench::GpuOptions& o) {
-  CLI::App* gpu = app.add_subcommand("gpu", "time products beside cuBLASLt; CSV to stdout");
+void add_replays(CLI::App* command, int& replays, int least = 3) {
+  command->add_option("--replays", replays, "number of samples per figure")
+      ->check(CLI::Range(least, 1000));
+}
+
+void add_turns(CLI::App* command, bench::TurnsOptions& o) {
+  command->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',');
+  add_a_type(command, o.a_type);
+  add_replays(command, o.replays);
+}
+
+void add_gpu(CLI::App* gpu, bench::GpuOptions& o) {
   gpu->add_option("--shape", o.shapes, "MxNxK, several; by default those of the committed table")
       ->delimiter(',');
   gpu->add_option(
@@ -36,8 +48,7 @@ void add_gpu(CLI::App& app, bench::GpuOptions& o) {
       ->check(CLI::ExistingFile)
       ->needs(a16);
   gpu->add_option("--json", o.json, "a file that also receives the head and the rows");
-  gpu->add_option("--replays", o.replays, "number of samples per figure")
-      ->check(CLI::Range(3, 1000));
+  add_replays(gpu, o.replays);
   gpu->add_option("--candidates", o.candidates,
                   "number of algorithms of cuBLASLt to try; the best one counts")
       ->check(CLI::Range(1, 64));
@@ -48,83 +59,42 @@ void add_gpu(CLI::App& app, bench::GpuOptions& o) {
                 "also time by the GPU MODE protocol of 50 launches (always on on a Blackwell)");
 }
 
-void add_quantize(CLI::App& app, bench::QuantizeOptions& o) {
-  CLI::App* quantize = app.add_subcommand(
-      "quantize",
-      "compare the quantizers on the device with the host, time them beside a copy; CSV to stdout");
+void add_quantize(CLI::App* quantize, bench::QuantizeOptions& o) {
   quantize->add_option("--shape", o.shapes, "ROWSxK, several; by default six matrices")
       ->delimiter(',');
   quantize
       ->add_option("--values", o.values,
                    "number of random values of each type to compare; 1e8 takes 20 s")
       ->check(CLI::Range(0.0, 1e10));
-  quantize->add_option("--replays", o.replays, "number of samples per figure")
-      ->check(CLI::Range(3, 1000));
+  add_replays(quantize, o.replays);
 }
 
-void add_layer(CLI::App& app, bench::LayerOptions& o) {
-  CLI::App* layer = app.add_subcommand(
-      "layer",
-      "time decoder layers of public models, each as one graph, beside cuBLASLt; CSV to stdout");
-  layer->add_option("--replays", o.replays, "number of samples per figure")
-      ->check(CLI::Range(3, 1000));
+void add_layer(CLI::App* layer, bench::LayerOptions& o) {
+  add_replays(layer, o.replays);
   layer->add_option("--candidates", o.candidates, "number of algorithms of cuBLASLt to try")
       ->check(CLI::Range(1, 64));
 }
 
-void add_clocks(CLI::App& app, bench::ClocksOptions& o) {
-  CLI::App* clocks =
-      app.add_subcommand("clocks",
-                         "print when CTAs reach the points of kernel/common/clocks.def; needs a "
-                         "build with CLOCKS=1; CSV");
+void add_clocks(CLI::App* clocks, bench::ClocksOptions& o) {
   clocks->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',')->required();
   clocks->add_option("--variant", o.variant, "name of a kernel variant");
-  clocks->add_option("--replays", o.replays, "number of samples per figure")
-      ->check(CLI::Range(1, 1000));
+  add_replays(clocks, o.replays, 1);
   clocks->add_flag("--pdl", o.pdl, "launch with NVFP4_PDL_ON_STATIC_WEIGHTS");
 }
 
-void add_gated(CLI::App& app, bench::GatedOptions& o) {
-  CLI::App* gated = app.add_subcommand("gated",
-                                       "time gated products beside one product of both matrices "
-                                       "and the kernels after it; CSV to stdout");
-  gated->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',');
-  add_a_type(gated, o.a_type);
-  gated->add_option("--replays", o.replays, "number of samples per figure")
-      ->check(CLI::Range(3, 1000));
-}
-
-void add_fields(CLI::App& app, bench::FieldsOptions& o) {
-  CLI::App* fields = app.add_subcommand(
-      "fields", "time fields of the descriptor against the product without them; CSV to stdout");
-  fields->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',');
-  add_a_type(fields, o.a_type);
-  fields->add_option("--replays", o.replays, "number of samples per figure")
-      ->check(CLI::Range(3, 1000));
-}
-
-void add_scaled_d(CLI::App& app, bench::ScaledDOptions& o) {
-  CLI::App* scaled_d = app.add_subcommand(
-      "scaled-d",
-      "time D with scales beside D in bf16, with and without nvfp4_quantize; CSV to stdout");
-  scaled_d->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',');
-  add_a_type(scaled_d, o.a_type);
+void add_scaled_d(CLI::App* scaled_d, bench::TurnsOptions& o) {
+  add_turns(scaled_d, o);
   scaled_d->add_option("--d-type", o.d_type, "nvfp4 or mxfp4")
       ->transform(CLI::Transformer(std::map<std::string, int32_t>{{"nvfp4", NVFP4_TYPE_NVFP4},
                                                                   {"mxfp4", NVFP4_TYPE_MXFP4}}));
-  scaled_d->add_option("--replays", o.replays, "number of samples per figure")
-      ->check(CLI::Range(3, 1000));
 }
 
-void add_grouped(CLI::App& app, bench::GroupedOptions& o) {
-  CLI::App* grouped = app.add_subcommand(
-      "grouped", "time grouped products of public models beside a loop of products; CSV to stdout");
+void add_grouped(CLI::App* grouped, bench::GroupedOptions& o) {
   grouped->add_option("--layer", o.layer,
                       "time only layers whose name contains this, for example eight or deepseek");
   grouped->add_option("--rows", o.rows, "mean rows of a group, several")->delimiter(',');
   add_a_type(grouped, o.a_type);
-  grouped->add_option("--replays", o.replays, "number of samples per figure")
-      ->check(CLI::Range(3, 1000));
+  add_replays(grouped, o.replays);
 }
 
 std::string command_line(int argc, char** argv) {
@@ -133,40 +103,82 @@ std::string command_line(int argc, char** argv) {
   return line;
 }
 
+// Subcommands, of which one is run.
+class Commands {
+ public:
+  Commands(CLI::App& app, int argc, char** argv) : app_(app), line_(command_line(argc, argv)) {}
+
+  void add(const char* name, const char* help, std::function<int()> command) {
+    app_.add_subcommand(name, help);
+    commands_.emplace_back(name, std::move(command));
+  }
+  // `add_options` binds those of the command line to members of `options`.
+  template <typename Options>
+  void add(const char* name, const char* help, void (*add_options)(CLI::App*, Options&),
+           int (*time)(const Options&), Options options = {}) {
+    const auto kept = std::make_shared<Options>(std::move(options));
+    kept->command = line_;
+    add(name, help, [kept, time] { return time(*kept); });
+    add_options(app_.get_subcommand(name), *kept);
+  }
+  int run() const {
+    for (const auto& [name, command] : commands_)
+      if (app_.got_subcommand(name)) return command();
+    return 2;
+  }
+
+ private:
+  CLI::App& app_;
+  std::string line_;
+  std::vector<std::pair<std::string, std::function<int()>>> commands_;
+};
+
+void add_all(Commands& commands) {
+  commands.add("verify", "compare the problems of the host benchmark with the reference",
+               [] { return bench::verify() ? 0 : 1; });
+  commands.add("host", "time host calls on a driver that does nothing; CSV",
+               [] { return bench::time_host(), 0; });
+  commands.add(
+      "emulator",
+      "time the shapes of the GPU MODE task in the emulator, which must be the driver; CSV",
+      [] { return bench::time_emulator() ? 0 : 1; });
+  commands.add("gpu", "time products beside cuBLASLt; CSV to stdout", add_gpu, bench::time_gpu);
+  commands.add("clocks",
+               "print when CTAs reach the points of kernel/common/clocks.def; needs a build with "
+               "CLOCKS=1; CSV",
+               add_clocks, bench::time_clocks);
+  commands.add(
+      "quantize",
+      "compare the quantizers on the device with the host, time them beside a copy; CSV to stdout",
+      add_quantize, bench::time_quantize);
+  commands.add(
+      "layer",
+      "time decoder layers of public models, each as one graph, beside cuBLASLt; CSV to stdout",
+      add_layer, bench::time_layers);
+  commands.add(
+      "scaled-d",
+      "time D with scales beside D in bf16, with and without nvfp4_quantize; CSV to stdout",
+      add_scaled_d, bench::time_scaled_d,
+      {{"128x7168x2048", "128x4096x7168", "4096x4096x4096", "4096x4096x7168"}});
+  commands.add("grouped",
+               "time grouped products of public models beside a loop of products; CSV to stdout",
+               add_grouped, bench::time_grouped);
+  commands.add("gated",
+               "time gated products beside one product of both matrices and the kernels after it; "
+               "CSV to stdout",
+               add_turns, bench::time_gated, {{"16x28672x8192", "128x28672x8192"}});
+  commands.add("fields",
+               "time fields of the descriptor against the product without them; CSV to stdout",
+               add_turns, bench::time_fields, {{"1x4096x7168", "512x4096x7168"}});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("Times libnvfp4gemm, after verifying its results", "nvfp4_bench");
   app.require_subcommand(1);
-  bench::GpuOptions gpu_options;
-  bench::QuantizeOptions quantize_options;
-  const CLI::App* verify =
-      app.add_subcommand("verify", "compare the problems of the host benchmark with the reference");
-  const CLI::App* host =
-      app.add_subcommand("host", "time host calls on a driver that does nothing; CSV");
-  const CLI::App* emulator = app.add_subcommand(
-      "emulator",
-      "time the shapes of the GPU MODE task in the emulator, which must be the driver; CSV");
-  add_gpu(app, gpu_options);
-  bench::ClocksOptions clocks_options;
-  add_clocks(app, clocks_options);
-  add_quantize(app, quantize_options);
-  bench::LayerOptions layer_options;
-  add_layer(app, layer_options);
-  bench::ScaledDOptions scaled_d_options;
-  add_scaled_d(app, scaled_d_options);
-  scaled_d_options.command = command_line(argc, argv);
-  bench::GroupedOptions grouped_options;
-  add_grouped(app, grouped_options);
-  grouped_options.command = command_line(argc, argv);
-  bench::GatedOptions gated_options;
-  add_gated(app, gated_options);
-  gated_options.command = command_line(argc, argv);
-  bench::FieldsOptions fields_options;
-  add_fields(app, fields_options);
-  fields_options.command = command_line(argc, argv);
-  gpu_options.command = layer_options.command = clocks_options.command = quantize_options.command =
-      command_line(argc, argv);
+  Commands commands(app, argc, argv);
+  add_all(commands);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
@@ -176,17 +188,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   try {
-    if (verify->parsed()) return bench::verify() ? 0 : 1;
-    if (emulator->parsed()) return bench::time_emulator() ? 0 : 1;
-    if (host->parsed()) return bench::time_host(), 0;
-    if (app.got_subcommand("clocks")) return bench::time_clocks(clocks_options);
-    if (app.got_subcommand("scaled-d")) return bench::time_scaled_d(scaled_d_options);
-    if (app.got_subcommand("grouped")) return bench::time_grouped(grouped_options);
-    if (app.got_subcommand("fields")) return bench::time_fields(fields_options);
-    if (app.got_subcommand("gated")) return bench::time_gated(gated_options);
-    if (app.got_subcommand("layer")) return bench::time_layers(layer_options);
-    if (app.got_subcommand("quantize")) return bench::time_quantize(quantize_options);
-    return bench::time_gpu(gpu_options);
+    return commands.run();
   } catch (const std::exception& error) {
     std::fprintf(stderr, "nvfp4_bench: %s\n", error.what());
     return 1;

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
 
-#include "bench/check.h"
 #include "bench/figures.h"
 #include "tools/harness/compare.h"
 #include "tools/harness/plan_info.h"
@@ -121,13 +121,10 @@ OurGemm::OurGemm(const Gpu& gpu, const Problem& problem, bool timed)
 }
 
 Series OurGemm::series(int32_t pdl) {
-  const auto launch = [this, pdl](int i, CUstream stream) {
-    DeviceGemm& copy = *copies_[size_t(i) % copies_.size()];
+  return support::in_turns(copies_, [pdl](DeviceGemm& copy, CUstream stream) {
     copy.desc.pdl = pdl;
     check(copy.enqueue(stream));
-  };
-  const int count = int(copies_.size());
-  return {launch, count * std::max(1, 20 / count)};
+  });
 }
 
 void OurGemm::require(const std::vector<uint16_t>& want) const {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "bench/device.h"
-#include "bench/gpu_timer.h"
 #include "tools/harness/device_gemm.h"
 #include "tools/harness/general_gemm.h"
 
@@ -24,7 +23,7 @@ class OurGemm {
   OurGemm(const Gpu& gpu, const support::Problem& problem, bool timed);
 
   const std::string& variant() const { return variant_; }
-  double a_bytes() const { return a_bytes_; }  // of an element of A
+  double a_bytes() const { return a_bytes_; }            // of an element of A
   const std::vector<uint16_t>& d() const { return d_; }  // as verified
   Series series(int32_t pdl);
   // Every copy has the bits that were verified.

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "bench/device.h"
-#include "bench/gpu_timer.h"
 #include "tools/harness/problem.h"
 
 namespace bench {

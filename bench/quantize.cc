@@ -76,7 +76,7 @@ void verify_random(const Driver& driver, double values) {
 // ---- Timing ------------------------------------------------------------------------------------
 
 struct Machine {
-  double l2_bytes = 0, copy_bytes_per_us = 0, node_us = 0;
+  double copy_bytes_per_us = 0, node_us = 0;
 };
 
 // Rows spread over all of the matrix, the last one among them.
@@ -89,20 +89,20 @@ std::vector<int64_t> checked_rows(int64_t rows) {
 
 constexpr int kMostSets = 512;  // a row of 7168 elements comes back from the L2
 
-void time_operation(const Driver& driver, GpuTimer& timer, const Machine& machine,
+void time_operation(const Gpu& gpu, GpuTimer& timer, const Machine& machine,
                     const QuantizeSet::Problem& problem, int replays) {
   support::progress(name(problem));
-  const int count = std::min(kMostSets, cold_copies(moved_bytes(problem), machine.l2_bytes));
-  const Filler filler(driver, GemmType::f16);
+  const int count = std::min(kMostSets, cold_copies(moved_bytes(problem), gpu.l2_bytes));
+  const Filler filler(gpu.driver, GemmType::f16);
   std::vector<std::unique_ptr<QuantizeSet>> sets;
   for (int i = 0; i < count; ++i) {
-    sets.push_back(std::make_unique<QuantizeSet>(driver, problem));
+    sets.push_back(std::make_unique<QuantizeSet>(gpu.driver, problem));
     sets.back()->fill(filler);
   }
   sets[0]->run(nullptr);
   sets[0]->require_host_bits(checked_rows(problem.rows));
-  const Launch launch = [&](int i, CUstream stream) { sets[size_t(i % count)]->run(stream); };
-  const int calls = count * std::max(1, 20 / count);
+  const auto [launch, calls] =
+      support::in_turns(sets, [](QuantizeSet& set, CUstream stream) { set.run(stream); });
   const std::vector<double> graph = timer.graph(launch, calls, replays);
   for (const auto& set : sets) set->set_pdl(NVFP4_PDL_ON);
   const double pdl_us = median(timer.graph(launch, calls, replays));
@@ -155,7 +155,8 @@ int time_quantize(const QuantizeOptions& options) {
   const std::vector<QuantizeSet::Problem> problems = problems_of(options);
   const Driver& driver = Driver::get();
   const support::Context context(driver);
-  const support::DeviceInfo info = support::devices(driver).at(0);
+  const Gpu gpu(driver);
+  const support::DeviceInfo& info = gpu.info;
   if (options.values > 0) verify_random(driver, options.values);
   if (info.emulated()) {
     std::printf("# %s: nothing is timed in the emulator\n", info.name.c_str());
@@ -163,17 +164,11 @@ int time_quantize(const QuantizeOptions& options) {
   }
   GpuTimer timer(driver);
   Machine machine;
-  CUdevice device{};
-  int l2 = 0;
-  driver.check(driver.cuDeviceGet(&device, 0), "cuDeviceGet");
-  driver.check(driver.cuDeviceGetAttribute(&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, device),
-               "cuDeviceGetAttribute");
-  machine.l2_bytes = l2;
   machine.copy_bytes_per_us = copy_bytes_per_us(driver, timer, info.sms);
   machine.node_us = empty_node_us(driver, timer);
   print_head(options, info, machine);
   for (const auto& problem : problems)
-    time_operation(driver, timer, machine, problem, options.replays);
+    time_operation(gpu, timer, machine, problem, options.replays);
   support::progress_done();
   return 0;
 }

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "bench/check.h"
+#include "bench/device.h"
 #include "tools/harness/formats.h"
 #include "tools/harness/parallel.h"
 

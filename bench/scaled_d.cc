@@ -7,14 +7,9 @@
 #include <memory>
 #include <stdexcept>
 
-#include "bench/check.h"
-#include "bench/commands.h"
-#include "bench/device.h"
 #include "bench/figures.h"
-#include "bench/gpu_timer.h"
-#include "bench/head.h"
+#include "bench/turns.h"
 #include "tools/harness/device_gemm.h"
-#include "tools/harness/progress.h"
 
 namespace bench {
 namespace {
@@ -73,27 +68,28 @@ void verify(const Driver& driver, Set& set, const Shape& s) {
     throw std::runtime_error(to_string(s) + ": D with scales is not the fp32 product, quantized");
 }
 
-void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const ScaledDOptions& options) {
+// The first of the sets is right.
+std::vector<std::unique_ptr<Set>> verified(const Gpu& gpu, const Shape& s,
+                                           const TurnsOptions& options, int count) {
   if (s.n % support::scale_block_of_d(options.d_type) != 0)
     throw std::invalid_argument("a block of D ends beyond N");
-  support::progress(to_string(s));
-  support::Problem problem =
-      options.a_type == NVFP4_TYPE_NONE
-          ? support::make_problem(s, support::Data::random, 1)
-          : support::make_a16_problem(s, options.a_type, support::Data::random, 1, {});
-  const DeviceGemm first(gpu.driver, problem);
+  const DeviceGemm first(gpu.driver,
+                         support::make_a16_problem(s, options.a_type, support::Data::random, 1));
   std::vector<std::unique_ptr<Set>> sets;
-  const int count = std::min(64, cold_copies(compulsory_bytes(s), gpu.l2_bytes));
   for (int i = 0; i < count; ++i)
     sets.push_back(std::make_unique<Set>(gpu.driver, first, s, options.d_type));
   verify(gpu.driver, *sets[0], s);
+  return sets;
+}
+
+void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const TurnsOptions& options) {
+  const int count = std::min(64, cold_copies(compulsory_bytes(s), gpu.l2_bytes));
+  const auto sets = verified(gpu, s, options, count);
   const auto series = [&](int32_t type, bool quantizes) {
-    const Launch launch = [&sets, type, quantizes](int i, CUstream stream) {
-      Set& set = *sets[size_t(i) % sets.size()];
+    return support::in_turns(sets, [type, quantizes](Set& set, CUstream stream) {
       set.run(type, stream);
       if (quantizes) set.quantize(type, stream);
-    };
-    return Series{launch, count * std::max(1, 20 / count)};
+    });
   };
   for (const int32_t pdl : {NVFP4_PDL_OFF, NVFP4_PDL_ON_STATIC_WEIGHTS}) {
     for (const auto& set : sets) set->gemm.desc.pdl = pdl;
@@ -111,32 +107,15 @@ void time_shape(const Gpu& gpu, GpuTimer& timer, const Shape& s, const ScaledDOp
 
 }  // namespace
 
-int time_scaled_d(const ScaledDOptions& options) {
-  const Driver& driver = Driver::get();
-  const support::Context context(driver);
-  const Gpu gpu(driver);
-  std::vector<Shape> shapes;
-  for (const std::string& text : options.shapes) shapes.push_back(parse_shape(text));
-  if (gpu.info.emulated()) {
-    for (const Shape& s : shapes) {
-      const DeviceGemm first(driver, support::make_problem(s, support::Data::random, 1));
-      Set set(driver, first, s, options.d_type);
-      verify(driver, set, s);
-    }
-    std::printf("# %s: nothing is timed in the emulator\n", gpu.info.name.c_str());
-    return 0;
-  }
-  GpuTimer timer(driver);
-  std::fputs(
-      head_of_turns("three", options.replays, options.command, gpu.info.name, int(gpu.info.sms))
-          .c_str(),
-      stdout);
-  std::printf(
-      "m,n,k,pdl,bf16_us,scaled_us,bf16_then_quantize_us,over_bf16_us,over_bf16_percent,"
-      "over_chain_us\n");
-  for (const Shape& s : shapes) time_shape(gpu, timer, s, options);
-  support::progress_done();
-  return 0;
+int time_scaled_d(const TurnsOptions& options) {
+  return time_in_turns(
+      options, {"three",
+                "m,n,k,pdl,bf16_us,scaled_us,bf16_then_quantize_us,over_bf16_us,over_bf16_percent,"
+                "over_chain_us",
+                [&](const Gpu& gpu, const Shape& s) { verified(gpu, s, options, 1); },
+                [&](const Gpu& gpu, GpuTimer& timer, const Shape& s) {
+                  time_shape(gpu, timer, s, options);
+                }});
 }
 
 }  // namespace bench

@@ -207,16 +207,14 @@ CublasGemm::CublasGemm(const Driver& driver, const CublasLt& library, GemmType t
     sets_.push_back(std::make_unique<CublasOperands>(driver, type, shape.m, shape.n, shape.k));
   plan_ = library.plan({type, shape.m, shape.n, shape.k}, sets_[0]->addresses(), candidates,
                        workspace_.address(), workspace_.bytes());
-  calls_ = copies * std::max(1, 20 / copies);
 }
 
 CublasGemm::~CublasGemm() = default;
 
 Series CublasGemm::series(int candidate) const {
-  const auto launch = [this, candidate](int i, CUstream stream) {
-    plan_->run(candidate, sets_[size_t(i) % sets_.size()]->addresses(), stream);
-  };
-  return {launch, calls_};
+  return support::in_turns(sets_, [this, candidate](const CublasOperands& set, CUstream stream) {
+    plan_->run(candidate, set.addresses(), stream);
+  });
 }
 
 void CublasGemm::screen(GpuTimer& timer, int replays) {

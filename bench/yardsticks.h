@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "bench/csv.h"
-#include "bench/gpu_timer.h"
-#include "tools/harness/cublas_operands.h"
+#include "bench/device.h"
 #include "tools/harness/cublaslt.h"
 #include "tools/harness/driver.h"
 #include "tools/harness/problem.h"
@@ -46,7 +45,7 @@ class CublasGemm {
   std::vector<std::unique_ptr<CublasOperands>> sets_;
   support::DeviceBuffer workspace_;
   std::unique_ptr<CublasLt::Plan> plan_;
-  int calls_ = 0, best_ = 0;
+  int best_ = 0;
   double first_us_ = 0;
 };
 

@@ -2,6 +2,7 @@
 #include "tools/harness/gpu_timer.h"
 
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -18,6 +19,17 @@ void find(const Driver& driver, Function& function, const char* name) {
 constexpr int kWarmUp = 2;
 
 }  // namespace
+
+int cold_copies(double bytes_of_one, double l2_bytes) {
+  return 1 + int(std::floor(3 * l2_bytes / bytes_of_one)) + (bytes_of_one < l2_bytes ? 1 : 0);
+}
+
+double quantile(std::vector<double> samples, double q) {
+  if (samples.empty()) throw std::runtime_error("a quantile of nothing");
+  const auto at = samples.begin() + std::ptrdiff_t(std::llround(q * double(samples.size() - 1)));
+  std::nth_element(samples.begin(), at, samples.end());
+  return *at;
+}
 
 GpuTimer::GpuTimer(const Driver& driver) : driver_(driver) {
   find(driver, begin_capture_, "cuStreamBeginCapture_v2");

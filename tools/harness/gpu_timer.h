@@ -2,6 +2,7 @@
 // Device and host time of launches on one stream.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -18,6 +19,25 @@ struct Series {
   Launch launch;
   int calls;
 };
+
+// Copies of what is launched take turns, each as often as the others: `run(copy, stream)`, at least
+// so many times.
+template <typename Copies, typename Run>
+Series in_turns(const Copies& copies, Run run, int least = 20) {
+  const int count = int(copies.size());
+  const auto launch = [&copies, run](int i, CUstream stream) {
+    run(*copies[size_t(i) % copies.size()], stream);
+  };
+  return {launch, count * std::max(1, least / count)};
+}
+
+// How many copies of a working set pass through before one comes back, so that more than three
+// times the L2 was read between: the copy finds its cache lines gone.
+int cold_copies(double bytes_of_one, double l2_bytes);
+
+// The sample that so much of all is below; throws where there is none.
+double quantile(std::vector<double> samples, double q);
+inline double median(const std::vector<double>& samples) { return quantile(samples, 0.5); }
 
 class GpuTimer {
  public:

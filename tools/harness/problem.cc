@@ -245,6 +245,7 @@ Problem with_format(Problem p, int32_t format, Data data, uint64_t seed) {
 }
 
 Problem with_a16(Problem p, int32_t a_type, Data data, uint64_t seed) {
+  if (a_type == NVFP4_TYPE_NONE) return p;
   Operand& a = p.a;
   if (a.quantized()) a.halves.assign(a.codes.size() * 2, 0xFFFF);
   a.codes.clear(), a.scales.clear();

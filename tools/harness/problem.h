@@ -118,7 +118,7 @@ Problem make_problem(const Shape& shape, const Gaps& gaps = {});  // all codes +
 Problem make_problem(const Shape& shape, Data data, uint64_t seed, const Gaps& gaps = {});
 
 // The same with an A of NVFP4_TYPE_F16 or _BF16: multiples of 1/2 up to 4 in the exact sets; else
-// any sign and fraction, and exponents from -12 to 3.
+// any sign and fraction, and exponents from -12 to 3. NVFP4_TYPE_NONE: with its own, quantized.
 Problem make_a16_problem(const Shape& shape, int32_t a_type, Data data, uint64_t seed,
                          const Gaps& gaps = {});
 // A problem made from that data and seed, with such an A in place of its own.

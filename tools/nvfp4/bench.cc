@@ -2,13 +2,15 @@
 // nvfp4 bench: a list of shapes, each verified and then timed on the device, one row each.
 #include <algorithm>
 #include <cstdio>
+#include <memory>
+#include <optional>
 
+#include "tools/harness/cublaslt.h"
 #include "tools/harness/driver.h"
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/inputs.h"
 #include "tools/nvfp4/memory.h"
-#include "tools/nvfp4/peers.h"
 #include "tools/nvfp4/report.h"
 #include "tools/nvfp4/shapes.h"
 #include "tools/nvfp4/table.h"
@@ -17,6 +19,76 @@
 namespace nvfp4_tool {
 
 namespace {
+
+using support::CublasLt;
+using support::GemmType;
+
+// Times of other libraries for the same shapes: cuBLASLt, if it is installed.
+class Peers {
+ public:
+  Peers(const support::Driver& driver, const support::DeviceInfo& device);
+
+  // "cuBLASLt 130100", or why there is none.
+  std::string names() const;
+
+  // One row per type that the device multiplies: fp16 and fp8, and NVFP4 from 10.0 on. No times if
+  // cuBLASLt is missing or refuses the shape.
+  struct Row {
+    support::GemmType type;
+    std::optional<Times> times;  // the best of its first eight proposals, timed again
+  };
+  std::vector<Row> time(const support::Shape& shape) const;
+
+ private:
+  std::optional<Times> time(support::GemmType type, const support::Shape& shape) const;
+
+  const support::Driver& driver_;
+  std::vector<support::GemmType> types_;
+  std::string why_not_;
+  std::unique_ptr<support::CublasLt> library_;
+};
+
+Peers::Peers(const support::Driver& driver, const support::DeviceInfo& device)
+    : driver_(driver), types_({GemmType::f16}) {
+  if (device.compute_capability() >= 89) types_.push_back(GemmType::e4m3);
+  if (device.compute_capability() >= 100) types_.push_back(GemmType::nvfp4);
+  library_ = CublasLt::open(&why_not_);
+}
+
+std::string Peers::names() const {
+  return library_ ? "cuBLASLt " + std::to_string(library_->version()) : why_not_;
+}
+
+std::optional<Times> Peers::time(GemmType type, const support::Shape& s) const {
+  constexpr int kProposals = 8;
+  constexpr size_t kWorkspace = size_t(32) << 20;
+  const support::CublasOperands operands(driver_, type, s.m, s.n, s.k);
+  const support::DeviceBuffer workspace(driver_, kWorkspace);
+  const auto plan = library_->plan({type, s.m, s.n, s.k}, operands.addresses(), kProposals,
+                                   workspace.address(), workspace.bytes());
+  const auto times = [&](int candidate) {
+    return time_on_device(driver_, [&] { plan->run(candidate, operands.addresses(), nullptr); });
+  };
+  if (plan->candidates() == 0) return {};
+  int best = 0;
+  double fastest = 0;
+  for (int i = 0; i < plan->candidates(); ++i) {
+    const double seconds = times(i).median;
+    if (i == 0 || seconds < fastest) best = i, fastest = seconds;
+  }
+  return times(best);
+}
+
+// cuBLASLt's batches would not be ours.
+std::vector<Peers::Row> Peers::time(const support::Shape& shape) const {
+  std::vector<Row> rows;
+  for (const GemmType type : types_) {
+    support::progress(to_string(shape) + ": cuBLASLt " + to_string(type));
+    rows.push_back({type, library_ && shape.l == 1 ? time(type, shape) : std::nullopt});
+  }
+  support::progress_done();
+  return rows;
+}
 
 // The task's three shapes, used when none is named.
 const std::vector<std::string> kHeadline = {"128x7168x16384", "128x4096x7168", "128x7168x2048"};

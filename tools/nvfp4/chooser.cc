@@ -2,11 +2,11 @@
 #include "tools/nvfp4/chooser.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <numeric>
 
 #include "nvfp4_gemm.h"
+#include "tools/harness/gpu_timer.h"
 #include "tools/nvfp4/gpus.h"
 
 namespace nvfp4_tool {
@@ -28,10 +28,8 @@ const char* word_of(int32_t a_type) {
   return a_type == NVFP4_TYPE_BF16 ? "bf16" : "nvfp4";
 }
 
-Statistic statistic_of(std::vector<double> us) {
-  std::sort(us.begin(), us.end());
-  const auto at = [&](double q) { return us[size_t(std::lround(q * double(us.size() - 1)))]; };
-  return {at(0.5), at(0.1), at(0.9)};
+Statistic statistic_of(const std::vector<double>& us) {
+  return {support::median(us), support::quantile(us, 0.1), support::quantile(us, 0.9)};
 }
 
 const Measured* choose_variant(const Measured& planned, const std::vector<Measured>& others) {

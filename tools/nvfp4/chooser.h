@@ -23,7 +23,7 @@ struct Statistic {
   double median, p10, p90;
   double spread() const { return p90 - p10; }
 };
-Statistic statistic_of(std::vector<double> us);  // needs at least one
+Statistic statistic_of(const std::vector<double>& us);  // needs at least one
 
 constexpr double kLeastGain = 0.01;
 

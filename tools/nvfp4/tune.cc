@@ -3,27 +3,90 @@
 // that win, or one of every variant beside the planner's prediction.
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 
+#include "tools/harness/device_gemm.h"
+#include "tools/harness/gpu_timer.h"
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/candidates.h"
 #include "tools/nvfp4/chooser.h"
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/described.h"
 #include "tools/nvfp4/every.h"
+#include "tools/nvfp4/inputs.h"
 #include "tools/nvfp4/memory.h"
 #include "tools/nvfp4/output_files.h"
 #include "tools/nvfp4/report.h"
 #include "tools/nvfp4/shapes.h"
 #include "tools/nvfp4/table.h"
-#include "tools/nvfp4/timed_shape.h"
 
 namespace nvfp4_tool {
 
 namespace {
 
 using support::Driver;
+
+// A shape's operands on the device, where each variant is timed with cold weights.
+class TimedShape {
+ public:
+  TimedShape(const support::Driver& driver, const RunOptions& options, uint64_t workspace_bytes);
+
+  // Times the variants interleaved, by graphs of launches that rotate over copies. "": the
+  // planner's choice.
+  std::vector<Measured> time(const std::vector<std::string>& variants, int replays);
+
+ private:
+  support::Series series_of(const std::string& variant) const;
+
+  support::GpuTimer timer_;
+  support::DeviceBuffer workspace_;
+  std::vector<std::unique_ptr<support::DeviceGemm>> copies_;
+};
+
+constexpr int kMostCopies = 128;
+
+// Very small operands would need more than kMostCopies.
+int count_copies(const support::Driver& driver, const support::Shape& shape) {
+  int l2 = 0;
+  driver.check(driver.cuDeviceGetAttribute(&l2, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 0),
+               "cuDeviceGetAttribute");
+  return std::min(kMostCopies, support::cold_copies(device_bytes(shape, {}), l2));
+}
+
+TimedShape::TimedShape(const support::Driver& driver, const RunOptions& options,
+                       uint64_t workspace_bytes)
+    : timer_(driver), workspace_(driver, std::max<uint64_t>(workspace_bytes, 256)) {
+  const support::Problem problem = problem_from(options);
+  const size_t count = size_t(count_copies(driver, options.shape));
+  copies_.push_back(std::make_unique<support::DeviceGemm>(driver, problem));
+  while (copies_.size() < count)
+    copies_.push_back(std::make_unique<support::DeviceGemm>(*copies_[0]));
+  for (const auto& copy : copies_) {
+    copy->desc.workspace = workspace_.pointer();
+    copy->desc.workspace_bytes = workspace_.bytes();
+  }
+}
+
+std::vector<Measured> TimedShape::time(const std::vector<std::string>& variants, int replays) {
+  std::vector<support::Series> series;
+  for (const std::string& variant : variants) series.push_back(series_of(variant));
+  const auto samples = timer_.interleaved(series, replays);
+  std::vector<Measured> all;
+  for (size_t i = 0; i < variants.size(); ++i) all.push_back({variants[i], samples[i]});
+  return all;
+}
+
+support::Series TimedShape::series_of(const std::string& variant) const {
+  return support::in_turns(copies_, [variant](const support::DeviceGemm& copy, CUstream stream) {
+    nvfp4_gemm_desc desc = copy.desc;
+    desc.variant = variant.empty() ? nullptr : variant.c_str();
+    if (nvfp4_gemm_run(&desc, stream) != NVFP4_SUCCESS) {
+      throw std::runtime_error(nvfp4_last_error());
+    }
+  });
+}
 
 constexpr int kScreened = 7, kReplays = 41;
 constexpr size_t kFinalists = 3;
