@@ -7,9 +7,8 @@
 
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/commands.h"
-#include "tools/nvfp4/layer_shapes.h"
 #include "tools/nvfp4/layer_values.h"
-#include "tools/nvfp4/reference_error.h"
+#include "tools/nvfp4/layers.h"
 #include "tools/nvfp4/report.h"
 
 namespace nvfp4_tool {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What `nvfp4 run` requests from an emulator: a time line and counters of the launch.
+// What `nvfp4 run` requests from an emulator, a time line and counters of the launch; and
+// `nvfp4 --emulate`.
 #pragma once
 
 #include <string>
@@ -25,5 +26,10 @@ class Trace {
 
 // The counters of the last launch that are not zero, one per line, with their meaning.
 void report_counters(const support::Driver& driver, Report& report);
+
+// Runs the same command again with the emulator as the driver: replaces this process with the
+// program, the arguments after argv[1], and the emulator ahead of every other driver. If that fails
+// it prints a message and returns the exit code.
+int emulate(char** argv);
 
 }  // namespace nvfp4_tool

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "tools/nvfp4/general.h"
+// nvfp4 run with options of the epilogue.
+#include "tools/nvfp4/outcome.h"
 
 #include <chrono>
 #include <stdexcept>

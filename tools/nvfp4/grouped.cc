@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "tools/nvfp4/grouped.h"
+// nvfp4 run with --groups.
+#include "tools/nvfp4/outcome.h"
 
 #include <chrono>
 #include <cinttypes>

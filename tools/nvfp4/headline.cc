@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "tools/nvfp4/headline.h"
+// nvfp4 run --headline.
+#include "tools/nvfp4/outcome.h"
 
 #include <cstdio>
 #include <stdexcept>
@@ -9,8 +10,8 @@
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/described.h"
 #include "tools/nvfp4/memory.h"
-#include "tools/nvfp4/outcome.h"
 #include "tools/nvfp4/table.h"
+#include "tools/nvfp4/verify.h"
 
 namespace nvfp4_tool {
 

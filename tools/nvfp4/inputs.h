@@ -2,16 +2,29 @@
 // The operands of a command: made from a seed, or a user's matrices quantized.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tools/harness/general_gemm.h"
 #include "tools/harness/problem.h"
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/npy.h"
-#include "tools/nvfp4/quantized_files.h"
 
 namespace nvfp4_tool {
+
+// What `nvfp4 quantize` writes, read back.
+struct QuantizedMatrix {
+  int64_t rows = 0, columns = 0;
+  std::vector<uint8_t> codes;   // [rows, columns / 2]
+  std::vector<uint8_t> scales;  // linear, [rows, columns / 16]
+  float tensor_scale = 1;
+};
+
+// PREFIX.codes.npy, .scales.npy in either layout, .tensor_scale.npy. Throws UsageError with the
+// file and what is wrong with it, or does not fit the other files.
+QuantizedMatrix load_quantized(const std::string& prefix);
 
 // A user's matrices. Those that come quantized have no values.
 struct Sources {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tools/nvfp4/layer_shapes.h"
+#include "tools/nvfp4/layers.h"
 
 #include <algorithm>
 

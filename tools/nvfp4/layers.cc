@@ -3,7 +3,6 @@
 
 #include <set>
 
-#include "tools/nvfp4/layer_shapes.h"
 #include "tools/nvfp4/strict_json.h"
 
 namespace nvfp4_tool {

@@ -40,4 +40,9 @@ std::string file_of(const Checkpoint& checkpoint, const Layer& layer, const std:
 // Checks what a declaration says: JSON with "format": "nvfp4" and nothing that changes the values.
 void check_declaration(const std::string& tensor, const std::string& json);
 
+// Check that the tensors of a layer have the types and shapes of its dialect; throw Refusal.
+void check_types(const Layer& layer);
+void check_shapes(const Layer& layer);
+std::string words(const std::vector<int64_t>& shape);  // "[2, 3]"
+
 }  // namespace nvfp4_tool

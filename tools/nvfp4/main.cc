@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // build/nvfp4: information, one verified multiplication, one quantized matrix, and the other
 // commands.
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -11,9 +12,7 @@
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/call_log.h"
 #include "tools/nvfp4/commands.h"
-#include "tools/nvfp4/emulate.h"
-#include "tools/nvfp4/manual.h"
-#include "tools/nvfp4/nearest.h"
+#include "tools/nvfp4/emulator.h"
 #include "tools/nvfp4/options.h"
 
 using nvfp4_tool::Options;
@@ -28,8 +27,38 @@ int complain(int code, const std::string& text) {
 
 int bad_arguments(const std::string& text) { return complain(nvfp4_tool::kBadArguments, text); }
 
+// Optimal string alignment distance.
+size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) {
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      d[i][j] = std::min(
+          {d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+// The word that needs the fewest letters inserted, left out, replaced or swapped with their
+// neighbour; "" if that is more than two of them and more than a third.
+std::string nearest(const std::string& word, const std::vector<std::string>& words) {
+  std::string best;
+  size_t least = std::max(word.size() / 3, size_t(2)) + 1;
+  for (const std::string& candidate : words) {
+    const size_t changes = distance(word, candidate);
+    if (changes < least) least = changes, best = candidate;
+  }
+  return best;
+}
+
 std::string suggestion(const std::string& word, const std::vector<std::string>& words) {
-  const std::string near = nvfp4_tool::nearest(word, words);
+  const std::string near = nearest(word, words);
   return near.empty() ? "" : "; did you mean " + near + "?";
 }
 

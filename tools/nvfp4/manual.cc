@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "tools/nvfp4/manual.h"
+// The man page and the completion.
+#include "tools/nvfp4/options.h"
 
 #include <cstdio>
 #include <sstream>

@@ -23,4 +23,8 @@ struct Options {
 // Sub-commands and their options, with defaults and examples; parsing fills `options`.
 void define(CLI::App& app, Options& options);
 
+// The man page or the completion for bash, from the same words as --help: "man" or "bash", on
+// standard output.
+int generate(const CLI::App& app, const std::string& what);
+
 }  // namespace nvfp4_tool

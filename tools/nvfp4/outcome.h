@@ -43,4 +43,15 @@ int run_and_report(const RunOptions& options, const support::Driver& driver,
                    const support::DeviceInfo& device,
                    const std::function<Outcome(OutputFiles&)>& compute);
 
+// Options of the epilogue, and --groups: each runs the problem and compares D with the reference's
+// bits. They refuse sums that are not exact.
+Outcome run_general(const RunOptions& options, const support::Driver& driver,
+                    const support::DeviceInfo& device);
+Outcome run_grouped(const RunOptions& options, const support::Driver& driver,
+                    const support::DeviceInfo& device);
+
+// --headline: the three shapes of the GPU MODE nvfp4_gemm task, a row each.
+int headline(const RunOptions& options, const support::Driver& driver,
+             const support::DeviceInfo& device);
+
 }  // namespace nvfp4_tool

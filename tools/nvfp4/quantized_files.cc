@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tools/nvfp4/quantized_files.h"
+#include "tools/nvfp4/inputs.h"
 
 #include <cmath>
 

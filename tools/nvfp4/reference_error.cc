@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "tools/nvfp4/reference_error.h"
+#include "tools/nvfp4/layer_values.h"
+#include "tools/nvfp4/layers.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "nvfp4_gemm.h"
-#include "tools/nvfp4/layer_shapes.h"
 
 namespace nvfp4_tool {
 
