@@ -36,7 +36,7 @@ $(B)/test/gemm_sm90.%.ptx: kernel/sm90/gemm.cu $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) $(call sm90_only,$(TILES_$*)) -fmad=false \
 	  -arch=compute_90a -ptx $< -o $@
-# The tiles of the Hopper kernel that test/gemm/debug.cc and clocks.cc launch.
+# The tiles of the Hopper kernel that test/gemm/debug.cc launches.
 TILES_debug  := 128x64 128x128 128x256
 TILES_clocks := 128x64 128x128
 PTX_debug    := -G

@@ -4,17 +4,7 @@
 #include "test/gemm/emulator.h"
 #include "test/gemm/sizes.h"
 
-using gemm_test::DeviceGrouped;
-using gemm_test::drawn_ends;
-using gemm_test::grouped_reference;
-using gemm_test::GroupedProblem;
-using gemm_test::GroupedSizes;
-using gemm_test::GroupedTile;
-using gemm_test::is_blackwell;
-using gemm_test::require_bits_of_singles;
-using gemm_test::run_grouped;
-using gemm_test::single_products;
-using gemm_test::take_tile;
+using namespace gemm_test;
 
 namespace {
 
@@ -29,7 +19,7 @@ std::vector<GroupedTile> tiles() {
       {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16}, {"sm90_128x64x256", NVFP4_TYPE_NONE},
       {"sm90_128x128x256", NVFP4_TYPE_NONE},      {"sm90_bf16_64x32x256", NVFP4_TYPE_BF16},
       {"sm90_f16_128x128x256", NVFP4_TYPE_F16},   {"sm90_64x32x256", NVFP4_TYPE_NONE}};
-  if (!gemm_test::everything()) all.resize(4);
+  if (!everything()) all.resize(4);
   return all;
 }
 
@@ -38,7 +28,7 @@ int32_t narrow_type() { return is_blackwell() ? NVFP4_TYPE_NONE : NVFP4_TYPE_F16
 
 }  // namespace
 
-#define EACH_GROUPED_TILE GENERATE(from_range(gemm_test::taken(tiles())))
+#define EACH_GROUPED_TILE GENERATE(from_range(taken(tiles())))
 
 TEST_CASE("grouped: rows have the bits of their group's single product", "[grouped]") {
   USE_GPU(gpu);

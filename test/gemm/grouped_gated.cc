@@ -3,17 +3,7 @@
 #include "test/gemm/grouped.h"
 #include "test/gemm/sizes.h"
 
-using gemm_test::DeviceGrouped;
-using gemm_test::drawn_ends;
-using gemm_test::grouped_reference;
-using gemm_test::GroupedProblem;
-using gemm_test::GroupedSizes;
-using gemm_test::GroupedTile;
-using gemm_test::is_blackwell;
-using gemm_test::require_bits_of_singles;
-using gemm_test::run_grouped;
-using gemm_test::single_products;
-using gemm_test::take_tile;
+using namespace gemm_test;
 
 namespace {
 
@@ -36,7 +26,7 @@ GroupedProblem swiglu(const GroupedSizes& sizes, std::vector<int32_t> ends, uint
 
 }  // namespace
 
-#define EACH_TILE GENERATE(from_range(gemm_test::taken(tiles())))
+#define EACH_TILE GENERATE(from_range(taken(tiles())))
 
 // Boundaries inside tiles, the first, a middle and the last group empty, one row alone; K ends in a
 // stage with one step. The rings wrap.

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
-// What `nvfp4 tune` makes of times, injected here, and the table that it writes.
+// What `nvfp4 tune` makes of times, injected here, and the tables that it writes; and tables of the
+// command line.
 #include "tools/nvfp4/chooser.h"
-
 #include "nvfp4_gemm.h"
+#include "tools/nvfp4/table.h"
 #include "tools/testing/catch.h"
 
 using nvfp4_tool::choose_variant;
 using nvfp4_tool::finalists;
 using nvfp4_tool::Measured;
 using nvfp4_tool::statistic_of;
+using nvfp4_tool::Table;
 using nvfp4_tool::TunedRow;
 using nvfp4_tool::write_table;
 
@@ -67,4 +69,14 @@ TEST_CASE("A table says what it was measured on, and each winner with its times"
             "16,4096,5120,2,bf16,sm90_bf16_64x16x256,8.250,9.500\n");
   CHECK(write_table("NVIDIA H200", 90, 132, true, {}).find("132 SMs; any bits\n") !=
         std::string::npos);
+}
+
+TEST_CASE("A column of a table is as wide as its widest value, heading or expected value") {
+  Table table({{"shape"}, {"us", true}, {"variant"}});
+  CHECK(table.line({"1 x 2", "1.00", "a"}) == "1 x 2  1.00  a");
+  table.expect({"128 x 7168 x 16384", "12345.67"});
+  CHECK(table.line({"1 x 2", "1.00", "a"}) == "1 x 2                   1.00  a");
+  CHECK(table.line({"a longer one than expected", "", "b"}) ==
+        "a longer one than expected            b");
+  CHECK(table.line({"1 x 2", "1.00", ""}) == "1 x 2                           1.00");
 }
