@@ -13,7 +13,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "tools/emulator/test/h200/random_driver.h"
+#include "tools/emulator/test/h200/random_program.h"
 #include "tools/testing/catch.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See random_driver.h.
-#include "tools/emulator/test/h200/random_driver.h"
+// See random_program.h.
+#include "tools/emulator/test/h200/random_program.h"
 
 #include <dlfcn.h>
 #include <sys/wait.h>

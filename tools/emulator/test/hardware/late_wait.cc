@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Waits by parity of a warp that nothing keeps in step: suspended in time, and too late.
-#include "tools/emulator/driver/watch.h"
-#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/exec_support.h"
 #include "tools/emulator/test/support/unit_device.h"
 
@@ -58,13 +56,7 @@ ret;
 
 Counters run(const std::string& text) {
   GlobalMemory memory{1 << 20};
-  const auto module = ops::load(text, 100);
-  Launch launch;
-  launch.module = module.get();
-  launch.function = module->entry("k");
-  launch.block = {64, 1, 1};
-  launch.memory = &memory;
-  return run_watched(launch);
+  return unit::run(text, memory, {1, 64}, {});
 }
 
 }  // namespace

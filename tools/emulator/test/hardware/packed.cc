@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.st.unpack::16b and tcgen05.ld.pack::16b: a register is the low halves of two columns.
-#include "tools/emulator/driver/watch.h"
-#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
@@ -36,19 +34,8 @@ ret;
 std::vector<uint32_t> run(const std::string& body) {
   GlobalMemory memory{1 << 20};
   const uint64_t out = memory.allocate(512, "out");
-  const auto module = ops::load(head + body + tail, 100);
-  Launch launch;
-  launch.module = module.get();
-  launch.function = module->entry("k");
-  launch.block = {32, 1, 1};
-  launch.memory = &memory;
-  launch.params.resize(8);
-  std::memcpy(&launch.params[0], &out, 8);
-  run_watched(launch);
-  std::vector<uint32_t> d(128);
-  memory.require_values(out, 512, "test");
-  std::memcpy(d.data(), memory.at(out, 512, 1, "test"), 512);
-  return d;
+  unit::run(head + body + tail, memory, {}, unit::parameters(out));
+  return unit::download<uint32_t>(memory, out, 128);
 }
 
 // Register j of thread t: 0xBB00 + ... in the high half, 0xAA00 + ... in the low one.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The units as PTX programs meet them: a small GEMM through TMA, cp, mma, commit and ld, and the
 // same program with one line taken away or changed.
-#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/op/scaled_sum.h"
 #include "tools/emulator/test/support/scaled_model.h"
@@ -30,20 +29,16 @@ mov.u32 %thread, %tid.x;
 shr.u32 %warp, %thread, 5;
 )";
 
-// 128 x 8 x 256: one stage, four K steps. Columns: D 0, SFA 32, SFB 48.
-std::string gemm() {
-  std::string text = head;
-  text += R"(
-.shared .align 1024 .b8 tile_a[16384];
-.shared .align 1024 .b8 tile_b[1024];
-.shared .align 128 .b8 scales[4096];
-.shared .align 8 .b64 bars[2];
+// Two barriers, tensor memory and its address in %t. Thread 0 goes on, the others wait for %done.
+std::string start(const std::string& columns) {
+  return R"(.shared .align 8 .b64 bars[2];
 .shared .align 4 .b32 taddr;
 mov.u32 %bar, bars;
 add.u32 %done, %bar, 8;
 setp.ne.u32 %p, %warp, 0;
 @%p bra ALLOCATED;
-tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 64;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], )" +
+         columns + R"(;
 ALLOCATED:
 setp.ne.u32 %q, %thread, 0;
 @%q bra READY;
@@ -54,7 +49,28 @@ READY:
 bar.sync 0;
 ld.shared.u32 %t, [taddr];
 @%q bra WAIT_DONE;
-mov.b64 %map, k_a;
+)";
+}
+// All threads after thread 0's work, and the address of the warp's lanes in %r4.
+const char* const committed = R"(
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%done];
+WAIT_DONE:
+mbarrier.try_wait.parity.shared::cta.b64 %p, [%done], 0;
+@!%p bra WAIT_DONE;
+tcgen05.fence::after_thread_sync;
+shl.b32 %r4, %warp, 21;
+add.u32 %r4, %r4, %t;
+)";
+
+// 128 x 8 x 256: one stage, four K steps. Columns: D 0, SFA 32, SFB 48.
+std::string gemm() {
+  std::string text = head;
+  text += R"(
+.shared .align 1024 .b8 tile_a[16384];
+.shared .align 1024 .b8 tile_b[1024];
+.shared .align 128 .b8 scales[4096];
+)";
+  text += start("64") + R"(mov.b64 %map, k_a;
 cvta.param.u64 %map, %map;
 mov.u32 %r0, tile_a;
 mov.u32 %r1, tile_b;
@@ -92,15 +108,8 @@ mov.b32 %r3, 0x08020480;
         "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.block16 [%%t], %%rd2, %%rd3, %%r3, "
         "[%%r4], [%%r5], %%p;\n",
         32 + 4 * s, 48 + 4 * s, 0x20 * s, 0x80 + 0x20 * s, 2 * s, 2 * s, s);
-  text += R"(
-tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%done];
-WAIT_DONE:
-mbarrier.try_wait.parity.shared::cta.b64 %p, [%done], 0;
-@!%p bra WAIT_DONE;
-tcgen05.fence::after_thread_sync;
-shl.b32 %r4, %warp, 21;
-add.u32 %r4, %r4, %t;
-tcgen05.ld.sync.aligned.32x32b.x8.b32 {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7}, [%r4];
+  text += committed;
+  text += R"(tcgen05.ld.sync.aligned.32x32b.x8.b32 {%d0, %d1, %d2, %d3, %d4, %d5, %d6, %d7}, [%r4];
 tcgen05.wait::ld.sync.aligned;
 mul.wide.u32 %rd4, %thread, 32;
 add.u64 %out, %out, %rd4;
@@ -138,23 +147,8 @@ struct Device {
   }
   uint64_t put(const std::vector<uint8_t>& bytes) { return unit::upload(memory, bytes); }
   std::vector<uint32_t> run(const std::string& text, uint32_t threads = 128, uint32_t ctas = 1) {
-    auto module = ops::load(text, 100);
-    Launch launch;
-    launch.module = module.get();
-    launch.function = module->entry("k");
-    launch.block = {threads, 1, 1};
-    launch.grid = launch.cluster = {ctas, 1, 1};
-    launch.memory = &memory;
-    launch.params.resize(320);
-    std::memcpy(&launch.params[0], &out, 8);
-    std::memcpy(&launch.params[8], &in, 8);
-    std::memcpy(&launch.params[64], &map_a, 128);
-    std::memcpy(&launch.params[192], &map_b, 128);
-    counters = run_watched(launch);
-    std::vector<uint32_t> result(4096);
-    memory.require_values(out, 4096 * 4, "test");
-    std::memcpy(result.data(), memory.at(out, 4096 * 4, 1, "test"), 4096 * 4);
-    return result;
+    counters = unit::run(text, memory, {ctas, threads}, unit::parameters(out, in, map_a, map_b));
+    return unit::download<uint32_t>(memory, out, 4096);
   }
   uint32_t expected(uint32_t m, uint32_t n) const {
     uint32_t d = 0;
@@ -343,24 +337,7 @@ TEST_CASE("what is not emulated is refused when the module is loaded") {
 TEST_CASE("a copy of 6-bit elements arrives as bytes, one for every lane's element") {
   const std::string text = std::string(head) + R"(
 .shared .align 128 .b8 rows[2048];
-.shared .align 8 .b64 bars[2];
-.shared .align 4 .b32 taddr;
-mov.u32 %bar, bars;
-add.u32 %done, %bar, 8;
-setp.ne.u32 %p, %warp, 0;
-@%p bra ALLOCATED;
-tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 32;
-ALLOCATED:
-setp.ne.u32 %q, %thread, 0;
-@%q bra READY;
-mbarrier.init.shared::cta.b64 [%bar], 1;
-mbarrier.init.shared::cta.b64 [%done], 1;
-fence.mbarrier_init.release.cluster;
-READY:
-bar.sync 0;
-ld.shared.u32 %t, [taddr];
-@%q bra WAIT_DONE;
-mov.u32 %r2, rows;
+)" + start("32") + R"(mov.u32 %r2, rows;
 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 2048;
 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2], [%in], 2048, [%bar];
 WAIT_FULL:
@@ -370,14 +347,7 @@ shr.u32 %r2, %r2, 4;
 cvt.u64.u32 %ds, %r2;
 or.b64 %ds, %ds, 0x0000400800000000;
 tcgen05.cp.cta_group::1.128x128b.b8x16.b6x16_p32 [%t], %ds;
-tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%done];
-WAIT_DONE:
-mbarrier.try_wait.parity.shared::cta.b64 %p, [%done], 0;
-@!%p bra WAIT_DONE;
-tcgen05.fence::after_thread_sync;
-shl.b32 %r4, %warp, 21;
-add.u32 %r4, %r4, %t;
-tcgen05.ld.sync.aligned.32x32b.x4.b32 {%d0, %d1, %d2, %d3}, [%r4];
+)" + committed + R"(tcgen05.ld.sync.aligned.32x32b.x4.b32 {%d0, %d1, %d2, %d3}, [%r4];
 tcgen05.wait::ld.sync.aligned;
 mul.wide.u32 %rd4, %thread, 16;
 add.u64 %out, %out, %rd4;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A in tensor memory as a PTX program has it, with M = 64: each warp has 16 rows, the other half of
 // its lanes is stored and loaded along with them and means nothing.
-#include "tools/emulator/driver/watch.h"
-#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
@@ -106,20 +104,8 @@ ret;
 std::vector<float> run(const std::string& text) {
   GlobalMemory memory(1 << 22);
   const uint64_t out = memory.allocate(128 * 32, "out");
-  const auto module = ops::load(text, 100);
-  Launch launch;
-  launch.module = module.get();
-  launch.function = module->entry("k");
-  launch.grid = launch.cluster = {1, 1, 1};
-  launch.block = {128, 1, 1};
-  launch.memory = &memory;
-  launch.params.resize(8);
-  std::memcpy(&launch.params[0], &out, 8);
-  run_watched(launch);
-  std::vector<float> d(128 * 8);
-  memory.require_values(out, d.size() * 4, "test");
-  std::memcpy(d.data(), memory.at(out, d.size() * 4, 1, "test"), d.size() * 4);
-  return d;
+  unit::run(text, memory, {1, 128}, unit::parameters(out));
+  return unit::download<float>(memory, out, 128 * 8);
 }
 
 std::string fault_of(const std::string& text, FaultKind kind, Order order) {

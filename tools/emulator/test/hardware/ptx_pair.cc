@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A GEMM of a CTA pair as PTX: alloc, TMA with the leader's barrier, cp, mma, multicast commit, ld,
 // dealloc with .cta_group::2; and the same program with one line changed.
-#include "tools/emulator/driver/watch.h"
-#include "tools/emulator/op/load.h"
 #include "tools/emulator/op/scaled_sum.h"
 #include "tools/emulator/test/support/scaled_model.h"
 #include "tools/emulator/test/support/unit_device.h"
@@ -170,7 +168,7 @@ struct Device {
                        b = std::vector<uint8_t>(n * row_bytes);
   std::vector<uint8_t> sfa = std::vector<uint8_t>(4096), sfb = std::vector<uint8_t>(2048);
   uint64_t out;
-  Launch launch;
+  std::vector<uint8_t> parameters;
   Counters counters;
 
   Device() {
@@ -180,26 +178,16 @@ struct Device {
     for (auto* v : {&sfa, &sfb})
       for (uint8_t& x : *v) x = uint8_t(0x30 + r.below(16));
     out = memory.allocate(4 * 128 * n * 4, "out");
-    launch.params.resize(64 + 4 * 128);
-    std::memcpy(&launch.params[0], &out, 8);
     const EncodedMap maps[] = {
         unit::byte_map(unit::upload(memory, a), row_bytes, m, row_bytes, m / 2, 3),
         unit::byte_map(unit::upload(memory, b), row_bytes, n, row_bytes, n / 2, 3),
         unit::byte_map(unit::upload(memory, sfa), 256, 16, 256, 8, 0),
         unit::byte_map(unit::upload(memory, sfb), 256, 8, 256, 8, 0)};
-    std::memcpy(&launch.params[64], maps, sizeof maps);
+    parameters = unit::parameters(out, maps);
   }
   std::vector<uint32_t> run(const std::string& text, uint32_t ctas = 2, uint32_t threads = 128) {
-    const auto module = ops::load(text, 100);
-    launch.module = module.get();
-    launch.function = module->entry("k");
-    launch.block = {threads, 1, 1};
-    launch.grid = launch.cluster = {ctas, 1, 1};
-    launch.memory = &memory;
-    counters = run_watched(launch);
-    std::vector<uint32_t> d(ctas * 128 * n);
-    std::memcpy(d.data(), memory.at(out, d.size() * 4, 1, "test"), d.size() * 4);
-    return d;
+    counters = unit::run(text, memory, {ctas, threads}, parameters);
+    return unit::download<uint32_t>(memory, out, ctas * 128 * n);
   }
   uint32_t expected(uint32_t row, uint32_t column) const {
     uint32_t d = 0;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // tcgen05.mma.ws as a PTX program has it: M = 32, so each warp finds a quarter of N in its lanes.
-#include "tools/emulator/driver/watch.h"
-#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
@@ -110,18 +108,8 @@ constexpr uint32_t threads = 128, columns = 16;
 std::vector<float> run(const std::string& text) {
   GlobalMemory memory(1 << 22);
   const uint64_t out = memory.allocate(threads * columns * 4, "out");
-  const auto module = ops::load(text, 100);
-  Launch launch;
-  launch.module = module.get();
-  launch.function = module->entry("k");
-  launch.block = {threads, 1, 1};
-  launch.memory = &memory;
-  launch.params.resize(8);
-  std::memcpy(&launch.params[0], &out, 8);
-  run_watched(launch);
-  std::vector<float> d(threads * columns);
-  std::memcpy(d.data(), memory.at(out, d.size() * 4, 1, "test"), d.size() * 4);
-  return d;
+  unit::run(text, memory, {1, threads}, unit::parameters(out));
+  return unit::download<float>(memory, out, threads * columns);
 }
 
 }  // namespace

@@ -6,8 +6,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "tools/emulator/driver/watch.h"
-#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/ptx_support.h"
 #include "tools/emulator/test/support/unit_device.h"
@@ -178,21 +176,16 @@ TEST_CASE("ptxas takes the inventory's module") {
 
 TEST_CASE("brkpt stops the kernel, in the lanes whose guard lets them") {
   for (const bool reached : {true, false}) {
-    const auto module =
-        ops::load(std::string(".version 9.0\n.target sm_100a\n.address_size 64\n"
-                              ".visible .entry k()\n{\n.reg .pred p;\nsetp.eq.u32 p, ") +
-                      (reached ? "1" : "2") + ", 1;\n@p brkpt;\nret;\n}\n",
-                  100);
-    GlobalMemory memory(1 << 20);
-    Launch launch;
-    launch.module = module.get();
-    launch.function = module->entry("k");
-    launch.grid = launch.block = launch.cluster = {1, 1, 1};
-    launch.memory = &memory;
-    if (!reached)
-      CHECK_NOTHROW(run_watched(launch));
-    else
-      CHECK(unit::says(unit::fault(FaultKind::assertion, [&] { run_watched(launch); }), "brkpt"));
+    const std::string text = std::string(
+                                 ".version 9.0\n.target sm_100a\n.address_size 64\n"
+                                 ".visible .entry k()\n{\n.reg .pred p;\nsetp.eq.u32 p, ") +
+                             (reached ? "1" : "2") + ", 1;\n@p brkpt;\nret;\n}\n";
+    const auto stop = [&] {
+      GlobalMemory memory(1 << 20);
+      unit::run(text, memory, {1, 1}, {});
+    };
+    const std::string report = unit::fault(FaultKind::assertion, stop);
+    CHECK((reached ? unit::says(report, "brkpt") : report == "no fault"));
   }
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What inventory.def has of clusters: copies of a CTA pair and their barriers, remote arrivals, the
 // request for the next cluster.
-#include "tools/emulator/driver/watch.h"
-#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/unit_device.h"
 
@@ -156,20 +154,8 @@ TEST_CASE("the cluster instructions of the inventory move every word to its plac
       const EncodedMap maps[] = {dense_map(MapType::words, in, {1024}, {32}),
                                  dense_map(MapType::words, in, {64, 4, 4}, {8, 2, 2}),
                                  dense_map(MapType::words, in, {16, 4, 4, 4}, {4, 2, 2, 2})};
-      const auto module = ops::load(text(), 100);
-      Launch launch;
-      launch.module = module.get();
-      launch.function = module->entry("k");
-      launch.grid = launch.cluster = {2, 1, 1};
-      launch.block = {32, 1, 1};
-      launch.memory = &memory;
-      launch.params.resize(64 + sizeof maps);
-      std::memcpy(&launch.params[0], &out, 8);
-      std::memcpy(&launch.params[64], maps, sizeof maps);
-      run_watched(launch);
-
-      uint32_t got[449];
-      std::memcpy(got, memory.at(out, sizeof got, 1, "test"), sizeof got);
+      unit::run(text(), memory, {2}, unit::parameters(out, maps));
+      const auto got = unit::download<uint32_t>(memory, out, 449);
       const auto flat = [](uint32_t at, uint32_t i) { return at + i; };
       const auto cube = [](uint32_t x, uint32_t y, uint32_t z, uint32_t i) {
         x += i % 8, y += i / 8 % 2, z += i / 16;

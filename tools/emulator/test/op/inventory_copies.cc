@@ -3,8 +3,6 @@
 // is what the tensor has there.
 #include <numeric>
 
-#include "tools/emulator/driver/watch.h"
-#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/unit_device.h"
 
@@ -126,19 +124,7 @@ TEST_CASE("the copies of the inventory bring what the tensor has there, and take
                                dense_map(MapType::bytes, in, {16, 4, 8, 8}, {16, 2, 2, 2}),
                                dense_map(MapType::bytes, stored2, {64, 16}, {64, 2}),
                                dense_map(MapType::bytes, stored3, {32, 4, 8}, {32, 2, 2})};
-    const auto module = ops::load(text(), 100);
-    Launch launch;
-    launch.module = module.get();
-    launch.function = module->entry("k");
-    launch.grid = launch.block = launch.cluster = {1, 1, 1};
-    launch.block = {32, 1, 1};
-    launch.memory = &memory;
-    launch.params.resize(64 + sizeof maps);
-    std::memcpy(&launch.params[0], &out, 8);
-    std::memcpy(&launch.params[8], &in, 8);
-    std::memcpy(&launch.params[64], maps, sizeof maps);
-    const Counters counters = run_watched(launch);
-
+    const Counters counters = unit::run(text(), memory, {}, unit::parameters(out, in, maps));
     const std::vector<uint32_t> cube = {64, 8, 8}, cube_box = {32, 2, 2};
     const Bytes expected[boxes] = {box_of(data, {4096}, {128}, {256}),
                                    box_of(data, cube, cube_box, {16, 1, 2}),
@@ -146,10 +132,10 @@ TEST_CASE("the copies of the inventory bring what the tensor has there, and take
                                    box_of(data, {4096}, {128}, {1280}),
                                    box_of(data, cube, cube_box, {32, 6, 7}),
                                    box_of(data, {16, 4, 8, 8}, {16, 2, 2, 2}, {0, 2, 3, 4})};
-    const uint8_t* got = memory.at(out, 768, 1, "test");
+    const Bytes got = unit::download<uint8_t>(memory, out, 768);
     for (uint32_t b = 0; b < boxes; ++b) {
       CAPTURE(int(order), b);
-      CHECK(Bytes(got + b * box_bytes, got + (b + 1) * box_bytes) == expected[b]);
+      CHECK(Bytes(&got[b * box_bytes], &got[b * box_bytes] + box_bytes) == expected[b]);
     }
     const uint8_t *s2 = memory.at(stored2, 1024, 1, "test"),
                   *s3 = memory.at(stored3, 1024, 1, "test");

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The loads from tensor memory of inventory.def, each against the manual's picture of its shape,
 // and the commit that arrives in several CTAs.
-#include "tools/emulator/driver/watch.h"
-#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/unit_device.h"
 
@@ -55,19 +53,8 @@ std::string loads(const std::string& opcode, uint32_t registers) {
 std::vector<uint32_t> run(const std::string& text, uint32_t words, uint32_t ctas) {
   GlobalMemory memory(1 << 24);
   const uint64_t out = memory.allocate(words * 4, "out");
-  const auto module = ops::load(text, 100);
-  Launch launch;
-  launch.module = module.get();
-  launch.function = module->entry("k");
-  launch.grid = launch.cluster = {ctas, 1, 1};
-  launch.block = {32, 1, 1};
-  launch.memory = &memory;
-  launch.params.resize(8);
-  std::memcpy(&launch.params[0], &out, 8);
-  run_watched(launch);
-  std::vector<uint32_t> result(words);
-  std::memcpy(result.data(), memory.at(out, words * 4, 1, "test"), words * 4);
-  return result;
+  unit::run(text, memory, {ctas}, unit::parameters(out));
+  return unit::download<uint32_t>(memory, out, words);
 }
 
 // .32x32b: register j of thread t is lane t, column j. .16x256b: four registers for eight columns,

@@ -2,10 +2,9 @@
 // mma.sync on numbers that need the model of its sums, and as PTX programs meet it.
 #include <cstring>
 
-#include "tools/emulator/driver/watch.h"
-#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/models/warp_mma.h"
 #include "tools/emulator/test/support/exec_support.h"
+#include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
 using support::WarpMma;
@@ -24,22 +23,12 @@ struct Run {
   }
   std::vector<uint32_t> operator()(const std::string& text, const WarpMma& w,
                                    const WarpMmaData& data, uint32_t threads = 32) {
-    const auto module = ops::load(text, 90);
     std::vector<uint32_t> a, b, c;
     support::append_fragments(w, data, a, b, c);
-    const uint64_t params[4] = {memory.allocate(c.size() * 4, "out"), put(a), put(b), put(c)};
-    Launch launch;
-    launch.module = module.get();
-    launch.function = module->entry("warp_mma");
-    launch.block = {threads, 1, 1};
-    launch.memory = &memory;
-    launch.params.resize(sizeof params);
-    std::memcpy(launch.params.data(), params, sizeof params);
-    counters = run_watched(launch);
-    std::vector<uint32_t> out(c.size());
-    memory.require_values(params[0], out.size() * 4, "a copy");
-    std::memcpy(out.data(), memory.at(params[0], out.size() * 4, 1, "test"), out.size() * 4);
-    return out;
+    const uint64_t out = memory.allocate(c.size() * 4, "out");
+    counters = unit::run(text, memory, {1, threads, "warp_mma", 90},
+                         unit::parameters(out, put(a), put(b), put(c)));
+    return unit::download<uint32_t>(memory, out, c.size());
   }
 };
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // The modes of cp.async.bulk.tensor as a program writes them: which operand is what.
-#include "tools/emulator/driver/watch.h"
-#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/ptx_judge.h"
 #include "tools/emulator/test/support/unit_device.h"
 
@@ -115,25 +113,14 @@ TEST_CASE("gather4, scatter4 and im2col take their operands in the manual's orde
     a.dims = dims, a.strides = strides, a.element_strides = steps;
     REQUIRE(encode_im2col(a, {lower, upper, 16, 4}, 100, &images) == "");
     maps[1] = images;
-
-    const auto module = ops::load(program, 100);
-    Launch launch;
-    launch.module = module.get();
-    launch.function = module->entry("k");
-    launch.grid = launch.cluster = {2, 1, 1};
-    launch.block = {32, 1, 1};
-    launch.memory = &memory;
-    launch.params.resize(64 + sizeof maps);
-    std::memcpy(&launch.params[0], &out, 8);
-    std::memcpy(&launch.params[64], maps, sizeof maps);
-    const Counters counters = run_watched(launch);
+    const Counters counters = unit::run(program, memory, {2}, unit::parameters(out, maps));
 
     // Pixels (0,0) on with the offsets (1, 2), (1,0) on with (1, 1); the box goes from -1 to 2.
     const uint8_t expected[4][4] = {{9, 2, 15, 4},
                                     {2 * 4 + 1, 2 * 4 + 2, 2 * 4 + 3, 3 * 4 + 0},
                                     {4, 15, 2, 9},
                                     {1 * 4 + 2, 1 * 4 + 3, 2 * 4 + 0, 2 * 4 + 1}};
-    const uint8_t* got = memory.at(out, 512, 1, "test");
+    const auto got = unit::download<uint8_t>(memory, out, 512);
     size_t wrong = 0;
     for (uint32_t i = 0; i < 512; ++i) wrong += got[i] != expected[i % 256 / 64][i % 64 / 16];
     CAPTURE(int(order));

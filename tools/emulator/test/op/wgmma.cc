@@ -2,55 +2,44 @@
 // wgmma as PTX programs meet it: every layout, and the same program with one line taken away.
 #include <cstring>
 
-#include "tools/emulator/driver/watch.h"
-#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/models/wgmma.h"
 #include "tools/emulator/test/support/exec_support.h"
+#include "tools/emulator/test/support/unit_device.h"
 
 using namespace emu;
 using support::Wgmma;
 using support::WgmmaData;
+using unit::replaced;
 using R = support::SumType;
 using T = support::NumberType;
 
 namespace {
 
-struct Run : exec_test::SettingsGuard {
+struct Run : unit::OrderGuard {
   GlobalMemory memory{1 << 24};
   Counters counters;
   bool partial = false;             // sums without a value are no fault
   std::vector<uint32_t> no_values;  // 1 for each word of them
 
-  Run(Order order, uint64_t seed) {
-    settings().order = order;
-    settings().seed = seed;
-    settings().workers = 1;
-  }
+  using OrderGuard::OrderGuard;
   uint64_t put(const void* from, size_t bytes) {
     const uint64_t at = memory.allocate(bytes, "input");
     std::memcpy(memory.at(at, bytes, 1, "test"), from, bytes);
     return at;
   }
   std::vector<uint32_t> operator()(const std::string& text, const Wgmma& w, const WgmmaData& data) {
-    const auto module = ops::load(text, 90);
     const auto image = support::shared_image(w, data);
     const auto a = support::a_words(data), c = support::accumulator_words(w, data.c);
-    const uint64_t params[4] = {memory.allocate(c.size() * 4, "out"),
-                                put(image.data(), image.size()), put(a.data(), a.size() * 4),
-                                put(c.data(), c.size() * 4)};
-    Launch launch;
-    launch.module = module.get();
-    launch.function = module->entry("wgmma_probe");
-    launch.block = {support::kWgmmaThreads, 1, 1};
-    launch.memory = &memory;
-    launch.params.resize(sizeof params);
-    std::memcpy(launch.params.data(), params, sizeof params);
-    counters = run_watched(launch);
+    const uint64_t to = memory.allocate(c.size() * 4, "out");
+    counters =
+        unit::run(text, memory, {1, support::kWgmmaThreads, "wgmma_probe", 90},
+                  unit::parameters(to, put(image.data(), image.size()), put(a.data(), a.size() * 4),
+                                   put(c.data(), c.size() * 4)));
+    if (!partial) return unit::download<uint32_t>(memory, to, c.size());
+    for (size_t i = 0; i < c.size(); ++i)
+      no_values.push_back(!memory.blank().within(to + 4 * i, 4).empty());
     std::vector<uint32_t> out(c.size());
-    for (size_t i = 0; i < out.size(); ++i)
-      no_values.push_back(!memory.blank().within(params[0] + 4 * i, 4).empty());
-    if (!partial) memory.require_values(params[0], out.size() * 4, "a copy to the host");
-    std::memcpy(out.data(), memory.at(params[0], out.size() * 4, 1, "test"), out.size() * 4);
+    std::memcpy(out.data(), memory.at(to, out.size() * 4, 1, "test"), out.size() * 4);
     return out;
   }
 };
@@ -68,12 +57,6 @@ void check(const Wgmma& w, Order order, uint64_t seed) {
         support::accumulator_words(w, support::wgmma_expected(w, data)));
   CHECK(run.counters.mmas == 1);
   CHECK(run.counters.macs == uint64_t(64 * w.n * w.depth()));
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const size_t at = text.find(from);
-  REQUIRE(at != std::string::npos);
-  return text.replace(at, from.size(), to);
 }
 
 // What a changed program is told, whatever the order.

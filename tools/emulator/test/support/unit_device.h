@@ -5,8 +5,10 @@
 #include <cstring>
 
 #include "tools/emulator/base/settings.h"
+#include "tools/emulator/driver/watch.h"
 #include "tools/emulator/hardware/tensor_map_bits.h"
 #include "tools/emulator/machine/machine.h"
+#include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/unit_support.h"
 
 namespace unit {
@@ -57,6 +59,48 @@ inline uint64_t upload(emu::GlobalMemory& memory, const std::vector<uint8_t>& by
   const uint64_t at = memory.allocate(bytes.size(), "input");
   std::memcpy(memory.at(at, bytes.size(), 1, "test"), bytes.data(), bytes.size());
   return at;
+}
+
+// What a kernel left there: every byte has a value.
+template <class T>
+std::vector<T> download(emu::GlobalMemory& memory, uint64_t at, size_t count) {
+  std::vector<T> out(count);
+  memory.require_values(at, count * sizeof(T), "test");
+  std::memcpy(out.data(), memory.at(at, count * sizeof(T), 1, "test"), count * sizeof(T));
+  return out;
+}
+
+// A kernel's parameters: words of 8 bytes one after the other, tensor maps at multiples of 64.
+template <class... Values>
+std::vector<uint8_t> parameters(const Values&... values) {
+  std::vector<uint8_t> all;
+  const auto add = [&](const auto& value) {
+    const size_t align = sizeof value > 8 ? 64 : 8;
+    const size_t at = (all.size() + align - 1) / align * align;
+    all.resize(at + sizeof value);
+    std::memcpy(&all[at], &value, sizeof value);
+  };
+  (add(values), ...);
+  return all;
+}
+
+// Runs an entry of a program in one cluster.
+struct Cluster {
+  uint32_t ctas = 1, threads = 32;
+  const char* entry = "k";
+  int capability = 100;
+};
+inline emu::Counters run(const std::string& text, emu::GlobalMemory& memory, const Cluster& cluster,
+                         const std::vector<uint8_t>& parameters) {
+  const auto module = emu::ops::load(text, cluster.capability);
+  emu::Launch launch;
+  launch.module = module.get();
+  launch.function = module->entry(cluster.entry);
+  launch.grid = launch.cluster = {cluster.ctas, 1, 1};
+  launch.block = {cluster.threads, 1, 1};
+  launch.memory = &memory;
+  launch.params = parameters;
+  return emu::run_watched(launch);
 }
 
 }  // namespace unit
