@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the model says of this library's kernel on a B200: 60 shapes.
+// What the model says of this library's kernels on a B200: 60 shapes; grouped products, beside
+// published times of other kernels; and kernels that do not exist yet, what a step would be worth.
 #pragma once
 
 #include "tools/model/simulate.h"
@@ -31,5 +32,39 @@ Forecast forecast(const Machine& machine, const Shape& shape);
 
 // The resource that binds a kernel and shape.
 std::string binding(const Machine& machine, const Kernel& kernel, const Shape& shape);
+
+struct Groups {
+  int64_t count, m, n, k;  // of each group
+  double published_us;
+};
+
+// Masked NVFP4 products, B200 class, two sources that are named there.
+const std::vector<Groups>& published_groups();
+
+struct GroupedForecast {
+  std::string kernel;  // the entry that takes less
+  double us = 1e300;
+  double reading_us = 0;  // of all weights and their scales, at the rate of DRAM
+};
+GroupedForecast grouped_forecast(const Machine& machine, const Groups& groups);
+
+// Kernels for 10.x that do not exist yet.
+struct Step {
+  Kernel kernel;
+  int grids = 1;  // whose CTAs fit an SM
+};
+
+// The first is the kernel as it is, with tiles of 64 tokens.
+std::vector<Step> steps(const Machine& machine);
+
+// What a product of few tokens takes with tiles of 64 or 128 tokens whose K is cut into parts for
+// the CTAs of a cluster, only the sums of tokens that exist being exchanged. `ahead`: two loads of
+// tensor memory are under way in the epilogue.
+struct Cut {
+  int tokens, parts;
+  bool ahead;
+};
+const std::vector<Cut>& cuts();
+Kernel cut_kernel(const Machine& machine, const Cut& cut, const Shape& shape);
 
 }  // namespace model

@@ -2,9 +2,6 @@
 // What the model knows of a GPU: parameters.def.
 #pragma once
 
-#include <string>
-#include <vector>
-
 namespace model {
 
 struct Machine {
@@ -17,7 +14,19 @@ struct Parameter {
   double Machine::*field;
 };
 
-extern const Machine kB200, kH200;
-extern const std::vector<Parameter> kParameters;
+inline constexpr Machine kB200{
+#define PARAMETER(name, unit, b200, h200, source) b200,
+#include "tools/model/parameters.def"
+};
+
+inline constexpr Machine kH200{
+#define PARAMETER(name, unit, b200, h200, source) h200,
+#include "tools/model/parameters.def"
+};
+
+inline constexpr Parameter kParameters[] = {
+#define PARAMETER(name, unit, b200, h200, source) {#name, unit, source, &Machine::name},
+#include "tools/model/parameters.def"
+};
 
 }  // namespace model

@@ -5,9 +5,7 @@
 #include <string>
 
 #include "tools/model/forecast.h"
-#include "tools/model/grouped.h"
 #include "tools/model/hopper.h"
-#include "tools/model/steps.h"
 
 namespace {
 

@@ -2,6 +2,7 @@
 // Copies from global to shared memory: how long one takes, given all that are under way.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>

@@ -6,10 +6,8 @@
 #include "kernel/sm100/tile.h"
 #include "tools/model/benchmarks.h"
 #include "tools/model/forecast.h"
-#include "tools/model/grouped.h"
 #include "tools/model/hopper.h"
 #include "tools/model/memory.h"
-#include "tools/model/steps.h"
 #include "tools/testing/catch.h"
 
 using namespace model;
