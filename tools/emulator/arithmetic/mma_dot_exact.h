@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "tools/emulator/arithmetic/mma_element.h"
 #include "tools/emulator/arithmetic/mma_vector.h"
@@ -86,13 +87,21 @@ EMU_INLINE bool fits(const Line& row, const Columns<Width>& columns, int model_b
   return row.usable && columns.usable && row.reach.spread() + columns.spread <= model_bits;
 }
 
-// Sums of a product type that holds them: float where they have at most 24 bits.
+// Sums of a product type that holds them: float where they have at most 24 bits. Eight columns at a
+// time are said to be a vector: of plain loops as narrow as that g++ makes shuffles.
 template <class T, int Width>
 EMU_INLINE void add_up(const Line& row, const Columns<Width>& columns, int depth, double* sum) {
-  alignas(64) T all[Width] = {};
-  for (int k = 0; k < depth; ++k)
-    for (int n = 0; n < Width; ++n) all[n] += T(row.value[k]) * T(columns.value[k][n]);
-  for (int n = 0; n < Width; ++n) sum[n] = double(all[n]);
+  using Floats [[gnu::vector_size(8 * sizeof(float))]] = float;
+  using Products [[gnu::vector_size(8 * sizeof(T))]] = T;
+  for (int n = 0; n < Width; n += 8) {
+    Products all = {};
+    for (int k = 0; k < depth; ++k) {
+      Floats column;
+      std::memcpy(&column, &columns.value[k][n], sizeof column);
+      all += T(row.value[k]) * __builtin_convertvector(column, Products);
+    }
+    for (int i = 0; i < 8; ++i) sum[n + i] = double(all[i]);
+  }
 }
 
 // c + row * columns, rounded toward zero to fp32 and those bits of it that are kept, in which c has

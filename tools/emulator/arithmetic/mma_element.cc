@@ -2,6 +2,7 @@
 // See mma_element.h.
 #include "tools/emulator/arithmetic/mma_element.h"
 
+#include <array>
 #include <cstring>
 #include <iterator>
 
@@ -34,7 +35,7 @@ constexpr Format format_of(ElementType t) {
   return {8, 0, 0, 0, Top::finite};
 }
 
-EMU_INLINE Element decode(uint32_t code, const Format& f) {
+EMU_INLINE constexpr Element decode(uint32_t code, const Format& f) {
   const int exponent_bits = f.bits - f.dropped - f.mantissa - 1;
   code >>= f.dropped;
   const bool negative = code >> (f.mantissa + exponent_bits) & 1;
@@ -70,6 +71,20 @@ constexpr uint32_t count_of(ElementType t) {
   return format_of(t).bits == 32 ? 8 : format_of(t).bits == 16 ? 16 : 32;
 }
 
+constexpr Element number_of(ElementType t, uint32_t code) {
+  if (t == ElementType::u8) return {int32_t(code), 0, Element::Class::finite};
+  if (t == ElementType::s8) return {int8_t(code), 0, Element::Class::finite};
+  return decode(code, format_of(t));
+}
+
+// The few codes of small types are decoded by the compiler.
+template <ElementType T>
+constexpr auto decoded = [] {
+  std::array<Element, size_t(1) << format_of(T).bits> all{};
+  for (uint32_t code = 0; code < all.size(); ++code) all[code] = number_of(T, code);
+  return all;
+}();
+
 // The format is a constant of the loop.
 template <ElementType T>
 void decode_row(const uint8_t* bytes, Element* to) {
@@ -77,8 +92,8 @@ void decode_row(const uint8_t* bytes, Element* to) {
   constexpr uint32_t per_piece = count_of(T) / 2;
   for (uint32_t i = 0; i < 2 * per_piece; ++i) {
     const uint32_t code = code_at(bytes + i / per_piece * 16, f.bits, i % per_piece);
-    if constexpr (T == ElementType::u8 || T == ElementType::s8)
-      to[i] = {T == ElementType::s8 ? int8_t(code) : int32_t(code), 0, Element::Class::finite};
+    if constexpr (f.bits <= 8)
+      to[i] = decoded<T>[code];
     else
       to[i] = decode(code, f);
   }
