@@ -7,7 +7,7 @@
 // Products are multiples of 2^lowest and have exponents of at most `top`. With
 // top - lowest <= model bits no product is cut by another; an accumulator below
 // 2^(lowest + model bits + 1) cuts none; and one that is a multiple of 2^(top - model bits) is not
-// cut. Numbers are kept away from both ends of the range, so that no result is subnormal or infinite.
+// cut. Numbers are kept away from both ends of the range: no sum overflows or loses a bit there.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace emu::exact_dot {
 
 constexpr int max_depth = 32, depth_bits = 5, far = 1000;
 
-// Of one row or column; without an element that is not zero, that of 1.
+// How far one row or column reaches. One that has only zeros reaches as far as 1 does.
 struct Reach {
   int lowest = 0, top = 0;
   int spread() const { return top - lowest; }
