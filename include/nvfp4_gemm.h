@@ -23,13 +23,14 @@
  * which CUDA made them.
  *
  * THREADS    Any thread may call any function at any time. Any number of threads may run one plan
- *            at once; destroy it when none does. Two runs with the same workspace must not overlap:
- *            neither their calls nor the work that they enqueue. A run with a workspace enqueues
- *            two kernels, and the second one reads what the first one wrote there.
+ *            at once. Destroy a plan only when no thread runs it. Two runs with the same workspace
+ *            must not overlap: neither their calls nor the work that they enqueue. A run with a
+ *            workspace enqueues two kernels, and the second one reads what the first one wrote
+ *            there.
  * STREAMS    nvfp4_gemm_run and nvfp4_gemm_plan_run enqueue on the caller's stream of the current
  *            context and return. They allocate nothing, on host or device, and synchronise nothing.
  *            The first call in a process opens the driver and loads the kernel. nvfp4_prepare()
- *            does both in advance, which a stream that is being captured needs.
+ *            does both in advance: call it before you capture a stream.
  * OWNERSHIP  You own every buffer. Inputs must not change until the work has finished.
  * FORK       CUDA does not survive fork(). In the child of a process that has run a GEMM on a GPU,
  *            functions that need the GPU return NVFP4_STATUS_AFTER_FORK. Host functions work, and
@@ -46,10 +47,10 @@
  * VERSIONS   The soname is libnvfp4gemm.so.0, and each function has the symbol version NVFP4GEMM_0.
  *            For all of 0.x no function, enumerator or field changes its name, value, offset or
  *            meaning. Structs grow at their end only, and 0 in a new field means the old behaviour.
- *            So a program runs with every later 0.x of the library. It also runs with an earlier
- *            one, if it sets every field to 0 that the earlier one does not know. struct_size tells
- *            the library which fields the program knows. nvfp4_version() tells the program which
- *            library is loaded.
+ *            So a program runs with every later 0.x of the library. An earlier library does not
+ *            know the newest fields: a program runs with it if these fields are 0. struct_size
+ *            tells the library which fields the program knows. nvfp4_version() tells the program
+ *            which library is loaded.
  *            What is refused today may work tomorrow. The text of messages, log lines and
  *            nvfp4_gemm_explain may change with any version. The choice of a variant, and so the
  *            bits of an inexact sum, may change with a minor version (0.1 to 0.2), but not with a
@@ -68,29 +69,31 @@
  *                x = min(x, gate_limit)
  *                y = max(min(y, gate_limit), -gate_limit) + gate_beta
  *                D = round(act(x) * y)
- *            Each of these operations is fp32 and rounded to nearest even; subnormals are kept. A
- *            factor, C or bias that is not given takes no part. act() is built from such operations
- *            by the formulas of docs/numerics.md. round() rounds once to D's type, to nearest even,
- *            and keeps subnormals; a value beyond the largest one of the type becomes infinite. So
- *            everything except acc has the same bits everywhere.
+ *            Each of these operations is fp32 and rounded to nearest even; subnormals are kept. If
+ *            you do not give C, bias or a factor, its operation is left out. act() is built from
+ *            such operations by the formulas of docs/numerics.md. round() rounds once to D's type,
+ *            to nearest even, and keeps subnormals; a value beyond the largest one of the type
+ *            becomes infinite. So everything except acc has the same bits everywhere.
  *
- *            Error of acc: let S be the sum of |a*scale_a*b*scale_b|. Let n be ceil(K/64); if K is
- *            above 1792, up to 4 CTAs may share it and add their partial sums in fp32, so n is then
- *            2 larger. A zero block is a block of 16 products that are all zero. Let z be the
- *            number of steps with a zero block whose two scales are both 256 or more. Then
+ *            Error of acc: let S be the sum of |a*scale_a*b*scale_b| over K. Let n be the number of
+ *            steps, ceil(K/64), and 2 more if K is above 1792. Up to 4 CTAs may share such a K, and
+ *            the 2 cover the additions of their partial sums in fp32. A zero block is a block of 16
+ *            products that are all zero. Let z be the number of steps with a zero block whose two
+ *            scales are both 256 or more. Then
  *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
- *            This holds for every model of the tensor core in docs/numerics.md. In the model
- *            "groups" z is always 0.
+ *            docs/numerics.md has two models of the tensor core, called "groups" and "blocks". The
+ *            bound holds for both of them. In the model "groups" the term with z is 0.
  *
- *            Exact sums: let every partial sum be a multiple of some 2^u that fits 24 bits in this
- *            unit. Then acc is exact if u is at least -19. It is also exact if no block of 16 has
- *            two scales of 256 or more.
+ *            Exact sums: suppose that every partial sum is an integer times 2^u, with the same u
+ *            for all, and that each of these integers fits 24 bits. Then acc is exact in each of
+ *            two cases: if u is at least -19, or if no block of 16 has two scales of 256 or more.
  *
- *            UE8M0 scales: the bound holds if S is below 2^127, but with two other terms in place
- *            of z * 2^-18. The first is n * 2^-149. The second has a part for each step with a zero
- *            block: 2^(E-32), where 2^E is the largest product of the two scales of a zero block in
- *            that step. In the model "groups" the second term is 0. With u as above, acc is exact
- *            if u is at least -149 and no E exceeds u + 35.
+ *            UE8M0 scales: the bound holds if S is below 2^127, but two other terms replace
+ *            z * 2^-18. The first term is n * 2^-149. The second term is a sum over the steps that
+ *            have a zero block. Each such step adds 2^(E-32) to it. Here 2^E is the product of the
+ *            two scales of a zero block; if the step has several zero blocks, the largest such
+ *            product counts. In the model "groups" the second term is 0. With u as under "Exact
+ *            sums", acc is exact if u is at least -149 and no E exceeds u + 35.
  *
  *            9.0 (Hopper): an element times its scale is exact in fp16, and fp16 tensor cores form
  *            the sum. A step adds 16 products, whose elements need not be neighbours in K. A
@@ -99,34 +102,36 @@
  *            they compute exact sums of 16 neighbours and add these in fp32, in up to 24 partial
  *            sums. So the bits of an inexact acc depend on the tile.
  *
- *            On 9.0, acc is exact and D has the same bits as elsewhere if every partial sum in any
- *            order, and every single product, fits 24 bits in units of one 2^u. Otherwise let n be
- *            16 * ceil(K/256). Let E be the largest exponent of all partial sums and products. A
- *            partial sum is at most (S + |exact|) / 2. The exponent of a product is the sum of the
- *            exponents of its two factors, element * scale; each of the two counts as at least -7.
- *            Then
+ *            On 9.0, acc is exact under one condition: every product, and every partial sum in any
+ *            order, is an integer times 2^u, with the same u for all, and each of these integers
+ *            fits 24 bits. D then has the same bits as elsewhere. Otherwise let n be
+ *            16 * ceil(K/256), and let E be the largest exponent of any product or partial sum. No
+ *            partial sum exceeds (S + |exact|) / 2. A product has two factors, a * scale_a and
+ *            b * scale_b. Its exponent is the sum of their exponents, where a factor's exponent
+ *            below -7 counts as -7. Then
  *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25)
  *            The second term is larger than the first where large products cancel each other.
  *
  * KERNELS    NVFP4 products have kernels for compute capability 9.0, which have run on an H200, and
  *            for 10.0 and 10.3, which have run in an emulator only. Products with a_type F16 or
- *            BF16 also have kernels for 8.0, 8.6, 8.9, 11.0, 12.0 and 12.1. No GPU of these has run
- *            them yet, but one of 9.0 has. All kernels take any M, N, L >= 0, K a multiple of 16,
- *            and scales of either layout for each operand. They read both layouts directly, with
- *            one exception: on 10.x every call of an NVFP4 product first converts linear scales to
- *            128x4, in the workspace. If a GPU has no kernel for NVFP4 tokens, they are refused for
- *            every K, including 0.
+ *            BF16 also have kernels for 8.0, 8.6, 8.9, 11.0, 12.0 and 12.1. These kernels have run
+ *            on a GPU of 9.0, but not yet on a GPU of the six capabilities. All kernels take any M,
+ *            N, L >= 0, K a multiple of 16, and scales of either layout for each operand. They read
+ *            both layouts directly, with one exception: on 10.x every call of an NVFP4 product
+ *            first converts linear scales to 128x4, in the workspace. If a GPU has no kernel for
+ *            NVFP4 tokens, a product with such tokens is refused for every K, including 0.
  *
  *            Fields, enumerators and functions marked (**) are declared but not implemented. A call
  *            that asks for one returns NVFP4_STATUS_NOT_SUPPORTED with a message that names it, and
- *            changes nothing. Grouped products have only what their section lists. Gated products
- *            exist in the reference, on 9.0, and on 10.x for NVFP4 tokens if the scales of the
- *            weights are 128x4. Their kernels need K > 0, and those for 9.0 refuse batch_invariant.
+ *            changes nothing. Grouped products can do only what their section lists. Gated products
+ *            exist in the reference and on 9.0. They exist on 10.x for NVFP4 tokens, if the scales
+ *            of the weights are 128x4. Kernels for gated products need K > 0, and those for 9.0
+ *            refuse batch_invariant.
  *
- * SPEED      Row-major fp16 D with a host alpha uses the fastest epilogue. On 9.0, these also use
- *            it if K is a multiple of 64 and the scales are 128x4: row-major bf16 D, alpha on the
- *            device, tensor scales, and a bias per column. Everything else uses the general
- *            epilogue, which is slower.
+ * SPEED      A product with row-major fp16 D and a host alpha uses the fastest epilogue. On 9.0,
+ *            products with row-major bf16 D, alpha on the device, tensor scales or a bias per
+ *            column use it too, if K is a multiple of 64 and the scales are 128x4. Every other
+ *            product uses the general epilogue, which is slower.
  */
 #ifndef NVFP4_GEMM_H
 #define NVFP4_GEMM_H
@@ -203,25 +208,25 @@ NVFP4_API const char *nvfp4_status_string(nvfp4_status status);
  * Valid until the next failing call on the same thread.                                Since 0.1 */
 NVFP4_API const char *nvfp4_last_error(void);
 
-/* Receives one log line, without a newline; level is that of NVFP4_LOG (1 to 3). May be called by
- * several threads at once, inside any function of this library, which holds no lock meanwhile. It
- * may call this library: such calls log nothing, and leave the caller's nvfp4_last_error() as it
- * is. In every version, the line of a product (level 2) has image="NAME" variant=NAME: the image
- * and the variant that ran. */
+/* The library calls this function with one log line, without a newline; level is that of NVFP4_LOG
+ * (1 to 3). Several threads may call it at once, from inside any function of this library. The
+ * library holds no lock during the call. The callback may call this library: such calls log
+ * nothing, and leave the caller's nvfp4_last_error() as it is. In every version, the line of a
+ * product (level 2) has image="NAME" variant=NAME: the image and the variant that ran. */
 typedef void (*nvfp4_log_callback)(void *user, int32_t level, const char *line);
 
-/* Sends the lines up to `level` to the callback and none to stderr; NULL goes back to stderr and
- * NVFP4_LOG. This holds for the whole process. Calls in other threads may still use the previous
- * callback until they return, so its code and `user` must outlive them. For the same reason each
- * call of this function allocates a few bytes and never frees them. Returns INVALID_VALUE if level
- * is not 0 to 3.                                                                       Since 0.1 */
+/* Sends the lines up to `level` to the callback and none to stderr. If the callback is NULL, lines
+ * go to stderr again, up to the level of NVFP4_LOG. This holds for the whole process. Calls in
+ * other threads may still use the previous callback until they return, so its code and `user` must
+ * outlive them. For the same reason each call of this function allocates a few bytes and never
+ * frees them. Returns INVALID_VALUE if level is not 0 to 3.                            Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void *user,
                                               int32_t level);
 
 /* ---- Types ----------------------------------------------------------------------------------- */
 
-/* Type of C, D and bias, and of A if it is not quantized. The last three are for D only: E2M1 codes
- * with scales that the kernel computes. */
+/* Type of C, D and bias, and of A if it is not quantized. The last three are types of D only: D
+ * then has E2M1 codes, and scales that the kernel computes. */
 enum {
   NVFP4_TYPE_NONE = 0,
   NVFP4_TYPE_F16 = 1,
