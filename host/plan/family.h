@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What differs between families of kernels, as one struct of functions. plan/ and run/ know nothing
+// One struct of functions for what differs between families of kernels. plan/ and run/ know nothing
 // else about a family. Each row of families.def has a file host/family/NAME.cc, which defines
 // kFamily_NAME.
 #pragma once
@@ -74,8 +74,8 @@ struct Family {
   Clocks (*predict)(const nvfp4_gemm_desc& desc, const Plan& plan);
 
   // ---- launching ----
-  // Whether its kernels wait (griddepcontrol.wait) before they read what earlier work of the stream
-  // may write, so that a launch may start before that work has finished.
+  // Whether the kernels wait (griddepcontrol.wait) before they read anything that earlier work of
+  // the stream may write. If they do, a launch may start before that work has finished.
   bool waits_for_earlier_work;
   nvfp4_status (*make_params)(const Driver& driver, const nvfp4_gemm_desc& desc, const Plan& plan,
                               KernelParams* params);
@@ -118,13 +118,14 @@ struct Family {
   bool finds_group_scales;
 
   // ---- gated products ----
-  // True: one half of a tile's weights are rows of b, the other half rows of b2. False: a tile has
-  // two matrices of weights, one of each.
+  // How a tile of a gated product holds its weights. True: the tile has one matrix of weights, of
+  // which one half is rows of b and the other half rows of b2. False: the tile has two matrices of
+  // weights, one with rows of b and one with rows of b2.
   bool gate_halves_tile;
 
   // ---- operands with UE8M0 scales ----
-  // Whether the family takes such operands on the architecture, by its variants with `ue8m0`. NULL:
-  // it does on every architecture.
+  // Whether the family's variants with `ue8m0` take such operands on the architecture. NULL: they
+  // do on every architecture.
   bool (*takes_ue8m0)(const Architecture& arch);
   // A pre-pass decodes tokens with such scales to bf16.
   bool decodes_tokens;
@@ -135,9 +136,9 @@ inline size_t KernelParams::groups_at(const Plan& plan) {
   return plan.gated ? family.gated_groups_at : family.groups_at;
 }
 
-// The cheapest choice among the variants that serve the architecture. Its variant is NULL if the
-// problem has too many tiles of every variant. The variants of each token type are sorted from
-// narrow to wide.
+// The cheapest choice among the variants that serve the architecture. If the problem has too many
+// tiles with each of them, the choice's variant is NULL. The variants of each token type are sorted
+// from narrow to wide.
 Choice cheapest(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant* variants,
                 uint32_t count);
 

@@ -15,8 +15,9 @@ namespace nvfp4 {
 namespace {
 
 // The largest number of token tiles that any division of m rows among l groups can give. The worst
-// division gives one row to each group, which makes one tile each; after that, one more tile needs
-// tile_tokens more rows of a group. With a capacity, every group may have `capacity` rows.
+// division starts with one row for each group, and each group then has one tile. It adds all other
+// rows to one group, which gets one more tile for every tile_tokens rows. With a capacity, every
+// group may have `capacity` rows.
 int64_t most_token_tiles(const nvfp4_gemm_desc& g, int64_t capacity, const Variant& v) {
   if (capacity > 0) return g.l * ceil_div(capacity, v.tile_tokens);
   const int64_t groups = std::min(g.m, g.l);
@@ -83,8 +84,8 @@ nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, con
               capability_text(arch.capability).text);
 }
 
-// On 9.0 a CTA computes tile after tile, each over all of K. Elsewhere K is split as for a
-// batch-invariant product with a single row.
+// If the family's CTAs compute several tiles of groups (on 9.0), K is not split. Otherwise K is
+// split as for a batch-invariant product with a single row.
 nvfp4_status decide_split(const CheckedGrouped& checked, const Architecture& arch, const Variant& v,
                           Choice* choice) {
   nvfp4_gemm_desc one = *checked.gemm.desc;

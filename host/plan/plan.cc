@@ -16,9 +16,9 @@ namespace nvfp4 {
 
 namespace {
 
-// Refuses a product with too many CTAs. check_gemm() has not refused it, because it counts one CTA
-// per tile, and tiles of the forced variant or of the widest one. The plan may have more CTAs per
-// tile, or narrower tiles.
+// Refuses a product with too many CTAs. check_gemm() counts fewer CTAs, so it has let the product
+// pass: it assumes one CTA per tile, and the tiles of the forced variant or of the widest one. The
+// plan may have more CTAs per tile, or narrower tiles.
 nvfp4_status refuse_ctas(const CheckedGemm& checked) {
   const nvfp4_gemm_desc& desc = *checked.desc;
   if (checked.forced_split > 1) {
@@ -68,8 +68,8 @@ const Variant* first_if_all_are_assembled(const Architecture& arch, const nvfp4_
   return first;
 }
 
-// Always refuses. If A's type has a kernel with NVFP4 operands, the message also names the operand
-// format.
+// Refuses operands that no kernel takes. If a kernel takes this a_type with the operand format
+// NVFP4, the message also names the operand format, because another format would work.
 nvfp4_status refuse_operands(const nvfp4_gemm_desc& desc, const Architecture& arch) {
   nvfp4_gemm_desc nvfp4 = desc;
   nvfp4.operand_format = NVFP4_OPERAND_FORMAT_NVFP4;

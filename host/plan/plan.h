@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From a checked problem and a compute capability to launch geometry. Pure functions without driver
-// or state.
+// Turns a checked problem and a compute capability into launch geometry. The functions are pure:
+// they use no driver and keep no state.
 #pragma once
 
 #include "host/plan/checked.h"
@@ -18,9 +18,9 @@ struct Plan {
   uint32_t cluster;  // CTAs of a cluster
   uint32_t grid;     // CTAs, flattened into grid.x; one per tile where no tile is split
   uint64_t workspace_bytes;
-  // Bytes of the workspace for linear scales of A and then of B, which are converted before the
-  // product on architectures whose kernels read 128x4 tiles only. 0 for scales that are not
-  // converted.
+  // Bytes of the workspace for the converted scales of A, and then of B. Linear scales are
+  // converted before the product on architectures whose kernels read only 128x4 scales. 0 for
+  // scales that are not converted.
   uint64_t a_scales_bytes, b_scales_bytes;
   // Bytes of the workspace for A decoded to bf16 by a pre-pass, and the number of its matrices:
   // one, or one per batch. 0 if the kernel decodes A, or A is not quantized.
@@ -39,9 +39,9 @@ struct Plan {
   const Architecture& arch() const;
 };
 
-// The variant depends only on the sizes and desc.variant; the split and the unsplit tiles depend
-// only on the sizes. So D has the same bits on every device of a capability. The workspace is not
-// checked.
+// Makes the plan from the problem and the capability alone. Neither the number of SMs nor any other
+// property of a device matters, so D has the same bits on every device of a capability. The
+// workspace is not checked.
 nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* plan);
 
 // The problem that the planner sees. If one half of a tile's weights are rows of b2, a gated
@@ -49,8 +49,9 @@ nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* pla
 // unchanged.
 nvfp4_gemm_desc planned_product(const nvfp4_gemm_desc& desc, const Architecture& arch);
 
-// Called if no variant is named, and none of those that fit may be chosen without being named
-// (proof.h). Always refuses; the message gives the name of `such`, which is one of them.
+// Refuses a problem whose kernels are only assembled (proof.h). The planner may not choose such a
+// kernel, and desc.variant names none. The message suggests `such`, a variant that desc.variant may
+// name.
 nvfp4_status refuse_assembled(const Architecture& arch, const Variant& such);
 
 // Number of CTAs that are launched on a device with sm_count SMs.

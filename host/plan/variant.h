@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The kernel variants, one row of variants.def each, and how many tiles of a variant cover a
-// problem.
+// The kernel variants (variants.def has one row per variant), and the number of tiles that a
+// variant needs for a problem.
 #pragma once
 
 #include <cstdint>
@@ -56,13 +56,14 @@ struct Variant {
   uint32_t tmem_columns;
   uint32_t ctas_per_sm;
   bool workspace_tokens;  // tokens are decoded into the workspace by the activation pre-pass
-  // Variants with this flag add along K in the same order for a given split.
+  // All variants with this flag add along K in the same order, if they have the same split.
   bool batch_invariant;
   bool d_by_tma;          // D is stored by TMA where its layout permits (host/family/d_store.h)
   bool several_tiles;     // a CTA computes one tile after the other
   uint32_t accumulators;  // 2: the epilogue of a tile overlaps the next tile's products
-  // Number of token-decoding warps (0: none). With such warps a CTA computes several tiles only if
-  // these tiles have the same tokens, and no K partition has fewer k-blocks than there are warps.
+  // Number of token-decoding warps (0: none). With such warps, a CTA computes several tiles only
+  // under two conditions: these tiles have the same tokens, and every K partition has at least as
+  // many k-blocks as there are such warps.
   uint32_t token_warps;
   uint32_t max_split;
   int32_t a_type;  // type of its tokens: NVFP4_TYPE_NONE, _F16 or _BF16
@@ -107,8 +108,8 @@ bool takes_operands(const Variant& v, const Architecture& arch, const nvfp4_gemm
 // Whether the planner may choose the variant.
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v);
 
-// A tile of two CTAs loads scales through tensor maps, whose batches are less than 2^40 bytes
-// apart.
+// Whether tensor maps can describe the scales, if the variant loads scales through tensor maps (its
+// tiles then have two CTAs). The batches of scales must be less than 2^40 bytes apart.
 bool has_scale_maps(const nvfp4_gemm_desc& desc, const Variant& v);
 
 // Whether a CTA may compute several tiles, given the number of tiles, the number along N, and the
@@ -126,8 +127,8 @@ nvfp4_status find_variant(const char* name, const Variant** variant, uint32_t* s
 const char* name_of(const Variant& variant, uint32_t split);
 
 // A K for which a CTA with a single tile fills its ring and wraps around: two k-blocks more than
-// the ring has stages. The self test computes one tile with this K. The two constants below are the
-// most elements that an operand and D of this tile may have.
+// the ring has stages. The self test computes one tile with this K. In this tile, an operand has at
+// most kMostWrappingElements elements, and D has at most kMostTileElements.
 inline constexpr int64_t wrapping_k(const Variant& v) { return int64_t{v.stages + 2} * v.tile_k; }
 constexpr int64_t kMostWrappingElements = 576 * 1024;
 constexpr int64_t kMostTileElements = 256 * 256;
