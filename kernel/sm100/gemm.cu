@@ -8,12 +8,15 @@
 //   all of K. With split-K, 2 or 4 CTAs of a cluster take consecutive K partitions, whose sums are
 //   added in that order (split.cuh). A pair of CTAs computes 256 columns, one tile after the other
 //   (pair.cuh).
-//   K is a multiple of 16 and at least 16. Nothing outside the described elements influences D. TMA
-//   fills rows beyond M and N with zeros. The MMA multiplies these by whatever scale the padding
-//   holds, but their sums are never stored. The last k-block has only the steps of 64 that exist.
-//   If the last step ends early, TMA fills its codes with zeros and cut.cuh clears its scales.
+//   K is a multiple of 16 and at least 16. Nothing outside A, B and their scales influences D. TMA
+//   fills rows beyond M and N with zeros. The MMA multiplies these rows by whatever scales the
+//   padding holds, but their sums are never stored. The last k-block has only as many steps of 64
+//   as K needs. If K ends inside the last step, TMA fills the missing codes with zeros, and cut.cuh
+//   clears the missing scales.
 //
-// PIPELINE  (three roles, mbarriers only inside the loop; r = round through the ring)
+// PIPELINE
+//   Warps have three roles. Inside the loop over k-blocks they synchronise by mbarriers alone. s is
+//   a stage of the ring, and r counts the rounds through the ring.
 //
 //   TMA warp   --- bytes --->  full[s]  phase r  --->  MMA thread
 //   (1 thread) <-- commit ---  empty[s] phase r  <---  (1 thread)  --- commit ---> accumulator_full
@@ -21,11 +24,11 @@
 //                                   epilogue warps 2..5  <---  phase 0  <----------------+
 //
 //   full[s] counts 1 arrival (expect_tx) and the stage's bytes. empty[s] counts 1 arrival, by
-//   tcgen05.commit, only if the stage is filled again. accumulator_full counts 1 arrival, by the
-//   last commit.
-//   The thread that initialises the barriers issues the first k-block of every stage before
-//   anything else happens, and waits for no empty barrier. From round r >= 1 on it waits for phase
-//   r - 1.
+//   tcgen05.commit. If a stage is not filled again, no commit arrives at its empty[s].
+//   accumulator_full counts 1 arrival, by the last commit.
+//   The thread that initialises the barriers loads the first k-block of every stage (round r = 0)
+//   before anything else happens, and waits for no empty barrier. In round r >= 1 it first waits
+//   for phase r - 1 of empty[s].
 #include "kernel/common/clocks.cuh"
 #include "kernel/common/prefetch_c.cuh"
 #include "kernel/common/tiles.cuh"
@@ -84,7 +87,8 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   const uint32_t m = cta.first_token(), n = cta.first_weight(),
                  n_first = n + band * kSubTileWeights;
   const uint32_t sums = tmem + tmem_address(band * 32, 0);
-  // Use the time until the sums are ready. The second CTA of a pair may lie beyond the last column.
+  // Prefetch C while the sums are still being computed. The columns of a pair's second CTA may all
+  // lie beyond the last column of D: that CTA needs no C.
   if (kGeneral && (Tile::kCtas == 1 || n < p.n)) {
     prefetch_c(
         p,
@@ -93,7 +97,8 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   }
   if (n_first >= p.n) {
     if (Tile::kCtas == 1) return;
-    // This warp stores nothing, but may not release an accumulator before its tile.
+    // This warp has no columns to store. It still waits until the sums are ready, and only then
+    // releases the accumulator.
     wait_for_sums(cta);  // a CTA may not end before the last commit arrives at it
     release_accumulator(cta, lane);
     return;
@@ -185,8 +190,8 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
   return ptx::ld_shared_b32(cta.at.tmem_address());
 }
 
-// Each role computes its part of the CTA's tiles, one tile after the other. A role may be ahead of
-// the others, as far as the barriers permit.
+// Each role does its part of the CTA's tiles, one tile after the other. A role may be ahead of the
+// others, as far as the barriers permit.
 template <typename Tile, bool kGeneral, bool kScales>
 __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   if constexpr (Tile::kSeveralTiles) cta.walk.turns = turns_of_pair(cta.p);
@@ -218,9 +223,10 @@ __device__ void tear_down(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp) {
   ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();  // the accumulator has been read
   // No CTA ends while another may still read its sums or operands, or signal it. With split-K the
-  // arrival needs release semantics, because a relaxed one would not wait for arrivals on another
-  // CTA's barriers. In a pair a relaxed arrival is enough: each CTA has already waited for every
-  // load and arrival that it receives, and its stores of D need not have finished.
+  // cluster barrier needs release semantics: this CTA has signalled mbarriers of other CTAs, and a
+  // relaxed barrier would not wait for these signals. In a pair a relaxed barrier is enough: each
+  // CTA has already waited for every load and signal that it receives, and its stores of D need not
+  // have finished.
   if (cta.shares_tile()) ptx::cluster_sync();
   if (Tile::kCtas == 2) ptx::cluster_sync_relaxed();
   if (warp != Tile::kMmaWarp) return;
@@ -234,7 +240,8 @@ template <typename Tile, bool kGeneral, bool kScales>
 __device__ void gemm_sm100(const Sm100Params& p) {
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (Tile::kGrouped) ptx::griddepcontrol_wait();  // an earlier grid may write where groups end
+  // An earlier grid may still be writing the row counts of the groups.
+  if (Tile::kGrouped) ptx::griddepcontrol_wait();
   const Cta<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
   if (!cta.has_tile()) return;
   const uint32_t tmem = set_up(cta, warp);
@@ -244,8 +251,9 @@ __device__ void gemm_sm100(const Sm100Params& p) {
 
 }  // namespace nvfp4
 
-// Each row of tiles.def has three entries: one for every product whose D has no scales, one with
-// the fast epilogue (epilogue.cuh) for the products that it can store, and one for D with scales.
+// Each row of tiles.def has three entries. The first computes any product whose D has no scales.
+// The second is for products that the fast epilogue (epilogue.cuh) can store. The third is for
+// products whose D has scales.
 #define SM100_ENTRY(name, tile, general, scales)                         \
   extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1) \
       name(const __grid_constant__ nvfp4::Sm100Params params) {          \
@@ -283,7 +291,7 @@ SM100_ENTRY(nvfp4_gemm_sm100_256x256_plain, Sm100Tile256x256, false, false)
   }
 #include "kernel/sm100/gated.def"
 
-// Each row of grouped_gated.def has one entry, for gated products of groups.
+// Each row of grouped_gated.def has one entry, for grouped products that are also gated.
 #define SM100_GROUPED_GATED_TILE(label, tile)                                            \
   extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1)                 \
       nvfp4_gemm_sm100_##label##_grouped_gated(                                          \
