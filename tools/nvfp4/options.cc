@@ -154,9 +154,10 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
   const auto rows = [&f](int64_t) { f.a_tensor_scale = f.a_tensor_scale_rows = true; };
   all.push_back(app.add_flag_function("--a-tensor-scale-rows", rows,
                                       "multiply each row of A by its own factor"));
-  all.push_back(app.add_option("--b-tensor-scale", options.b_tensor_scale,
-                               "how many columns of D share a tensor scale of B; 0: all of them")
-                    ->type_name("INT"));
+  all.push_back(
+      app.add_option("--b-tensor-scale", options.b_tensor_scale,
+                     "multiply B by tensor scales, one per this many columns of D; 0: one for all")
+          ->type_name("INT"));
   all.push_back(add_stride(app, "--c-ld", options.c_ld,
                            "elements from a row of C to the next; dense by default"));
   all.push_back(add_stride(app, "--c-batch-stride", options.c_batch_stride,
@@ -172,7 +173,7 @@ void add_gate(CLI::App& app, support::EpilogueFields& f, std::vector<CLI::Option
   all.push_back(
       app.add_option("--alpha2", f.alpha2, "multiplier of the second product; 1 by default"));
   all.push_back(app.add_flag("--b2-tensor-scale", f.b2_tensor_scale,
-                             "multiply b2 as --b-tensor-scale multiplies B"));
+                             "give b2 tensor scales, as --b-tensor-scale gives them to B"));
   all.push_back(
       app.add_option("--gate-limit", f.gate_limit,
                      "clip the first product to at most this, the second to +- this; 0: no limit"));
@@ -273,8 +274,8 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
 }
 
 void add_bench(CLI::App& app, BenchOptions& options) {
-  CLI::App* bench = app.add_subcommand(
-      "bench", "time shapes with cold caches beside cuBLASLt, after verifying each");
+  CLI::App* bench =
+      app.add_subcommand("bench", "verify each shape, then time it and cuBLASLt with cold caches");
   bench->add_option("shape", options.shapes,
                     "MxNxK or MxNxKxL; by default the three shapes of the GPU MODE task");
   bench->add_option("--shapes", options.list, "a file with one shape per line")
@@ -297,16 +298,16 @@ void add_tune(CLI::App& app, TuneOptions& options) {
       ->check(existing_file());
   CLI::Option* out = tune->add_option("--out", options.out, "FILE that receives the table");
   add_a_type(*tune, options.a_type);
-  CLI::Option* any = tune->add_flag(
-      "--any-bits", options.any_bits,
-      "also try variants that add in another order: D may have other bits, within the bound");
+  CLI::Option* any =
+      tune->add_flag("--any-bits", options.any_bits,
+                     "also try variants that add in another order, so that D may have other bits");
   tune->add_flag("--candidates", options.candidates,
                  "time nothing; list the variants, and which of them give the same bits")
       ->excludes(out)
       ->excludes(any);
   tune->add_option(
           "--every", options.every,
-          "no table: write CSV with the time and prediction of each variant and split to this FILE")
+          "write to this FILE, as CSV, the time and prediction of every plan; write no table")
       ->excludes(out)
       ->excludes(any);
   add_json(*tune, options.json);
@@ -397,9 +398,9 @@ void add_run(CLI::App& app, RunOptions& options) {
   run->add_option("--device", options.device, "device ordinal")
       ->check(CLI::NonNegativeNumber.description(""))
       ->capture_default_str();
-  CLI::Option* headline = run->add_flag(
-      "--headline", options.headline,
-      "run the three shapes of the GPU MODE nvfp4_gemm task, on its data and on random scales");
+  CLI::Option* headline = run->add_flag("--headline", options.headline,
+                                        "run the three shapes of the GPU MODE nvfp4_gemm task: "
+                                        "with its data, then with random scales");
   CLI::Option* trace = run->add_option(
       "--trace", options.trace_path,
       "in the emulator: write the time line of the launch for ui.perfetto.dev, and print its "
@@ -438,8 +439,8 @@ void add_run(CLI::App& app, RunOptions& options) {
 }
 
 void add_generate(CLI::App& app, std::string& what) {
-  CLI::App* generate =
-      app.add_subcommand("generate", "print the man page or the completion for bash, for packages");
+  CLI::App* generate = app.add_subcommand(
+      "generate", "print the man page or the bash completion (for makers of packages)");
   generate->add_option("what", what, "man or bash")
       ->required()
       ->check(CLI::IsMember({"man", "bash"}))
