@@ -100,7 +100,8 @@ inline nvfp4::Sm80Params sm80_params(const nvfp4_gemm_desc& g, uint32_t tile, ui
   e.bias_per_row = g.bias_axis == NVFP4_BIAS_AXIS_ROW;
   e.d_scales = static_cast<uint8_t*>(g.d_scales), e.d_tensor_scale = g.d_tensor_scale;
   e.d_scales_batch_bytes = g.d_scales_batch_stride_bytes;
-  e.d_scales_per_row = uint32_t(g.n / support::scale_block_of_d(g.d_type));
+  const int64_t block = support::scale_block_of_d(g.d_type);
+  e.d_scales_per_row = uint32_t(block == 0 ? 0 : g.n / block);
   e.d_scales_are_tiles = g.d_scale_layout == NVFP4_SCALE_LAYOUT_128X4;
   e.d_scale_floors = g.d_scale_rule == NVFP4_SCALE_RULE_FLOOR;
   return p;
