@@ -3,6 +3,7 @@
 // with the same text and the same plan.
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,9 @@ struct Drawn {
 };
 
 void draw_operands(nvfp4_gemm_desc& g, Random& random) {
-  g.operand_format = one_in(random, 3) ? int32_t(1 + random.below(2)) : 0;
+  constexpr uint32_t kOthers = std::size(support::kScaledFormats) - 1;  // than NVFP4
+  const auto& other = support::kScaledFormats[1 + random.below(kOthers)];
+  g.operand_format = one_in(random, 3) ? other.format : 0;
   const int64_t block = support::block_of(g.operand_format);
   g.k = one_in(random, 12) ? 0 : block * (1 + random.below(one_in(random, 3) ? 400 : 24));
   g.a_type = one_in(random, 3) ? int32_t(1 + random.below(2)) : NVFP4_TYPE_NONE;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <sstream>
 #include <stdexcept>
@@ -355,7 +356,8 @@ int64_t draw_a_type(Random& random, uint64_t number, int capability) {
 int64_t draw_format(const RandomGemm& g, uint64_t number, int capability) {
   const bool taken = g.a_type == NVFP4_TYPE_NONE ? capability == 90 || capability / 10 == 10
                                                  : capability == 90 && g.a_type == NVFP4_TYPE_BF16;
-  return taken ? int64_t(number / 2 % 3) : int64_t{NVFP4_OPERAND_FORMAT_NVFP4};
+  const auto& drawn = kScaledFormats[number / 2 % std::size(kScaledFormats)];
+  return taken ? drawn.format : int64_t{NVFP4_OPERAND_FORMAT_NVFP4};
 }
 
 RandomGemm draw_gemm(uint64_t seed, uint64_t number, int capability) {
