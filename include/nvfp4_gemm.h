@@ -75,11 +75,12 @@
  *            to nearest even, and keeps subnormals; a value beyond the largest one of the type
  *            becomes infinite. So everything except acc has the same bits everywhere.
  *
- *            Error of acc: let S be the sum of |a*scale_a*b*scale_b| over K. Let n be the number of
- *            steps, ceil(K/64), and 2 more if K is above 1792. Up to 4 CTAs may share such a K, and
- *            the 2 cover the additions of their partial sums in fp32. A zero block is a block of 16
- *            products that are all zero. Let z be the number of steps with a zero block whose two
- *            scales are both 256 or more. Then
+ *            Error of acc: let S be the sum of |a*scale_a*b*scale_b| over K. The number of steps is
+ *            ceil(K/64). If K is at most 1792, let n be the number of steps. If K is above 1792,
+ *            let n be the number of steps plus 2: up to 4 CTAs may then share K, and the 2 account
+ *            for adding their partial sums in fp32. A zero block is a block of 16 products that are
+ *            all zero. Let z be the number of steps with a zero block whose two scales are both 256
+ *            or more. Then
  *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
  *            docs/numerics.md has two models of the tensor core, called "groups" and "blocks". The
  *            bound holds for both of them. In the model "groups" the term with z is 0.
@@ -92,34 +93,37 @@
  *            z * 2^-18. The first term is n * 2^-149. The second term is a sum over the steps that
  *            have a zero block. Each such step adds 2^(E-32) to it. Here 2^E is the product of the
  *            two scales of a zero block; if the step has several zero blocks, the largest such
- *            product counts. In the model "groups" the second term is 0. With u as under "Exact
- *            sums", acc is exact if u is at least -149 and no E exceeds u + 35.
+ *            product counts. In the model "groups" the second term is 0. Suppose that the partial
+ *            sums meet the condition under "Exact sums" for some u. Then acc is exact if u is at
+ *            least -149 and no zero block has an E above u + 35.
  *
  *            9.0 (Hopper): an element times its scale is exact in fp16, and fp16 tensor cores form
  *            the sum. A step adds 16 products, whose elements need not be neighbours in K. A
  *            k-block of 256 takes 16 steps, even if it is the last one and incomplete. Up to 32
- *            partial sums along K are added in fp32. Tiles of up to 4 tokens do this differently:
- *            they compute exact sums of 16 neighbours and add these in fp32, in up to 24 partial
- *            sums. So the bits of an inexact acc depend on the tile.
+ *            partial sums along K are added in fp32. Tiles of up to 4 tokens do this differently.
+ *            They compute the exact sum of each block of 16 neighbours. They add these exact sums
+ *            in fp32 to up to 24 partial sums along K, and then add the partial sums. So the bits
+ *            of an inexact acc depend on the tile.
  *
  *            On 9.0, acc is exact under one condition: every product, and every partial sum in any
  *            order, is an integer times 2^u, with the same u for all, and each of these integers
  *            fits 24 bits. D then has the same bits as elsewhere. Otherwise let n be
- *            16 * ceil(K/256), and let E be the largest exponent of any product or partial sum. No
- *            partial sum exceeds (S + |exact|) / 2. A product has two factors, a * scale_a and
- *            b * scale_b. Its exponent is the sum of their exponents, where a factor's exponent
- *            below -7 counts as -7. Then
+ *            16 * ceil(K/256), and let E be the largest exponent of any product or partial sum. A
+ *            product has two factors, a * scale_a and b * scale_b. Its exponent is the sum of their
+ *            exponents, where a factor's exponent below -7 counts as -7. The exponents of the
+ *            partial sums are limited, because no partial sum exceeds (S + |exact|) / 2. Then
  *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25)
  *            The second term is larger than the first where large products cancel each other.
  *
  * KERNELS    NVFP4 products have kernels for compute capability 9.0, which have run on an H200, and
  *            for 10.0 and 10.3, which have run in an emulator only. Products with a_type F16 or
  *            BF16 also have kernels for 8.0, 8.6, 8.9, 11.0, 12.0 and 12.1. These kernels have run
- *            on a GPU of 9.0, but not yet on a GPU of the six capabilities. All kernels take any M,
- *            N, L >= 0, K a multiple of 16, and scales of either layout for each operand. They read
- *            both layouts directly, with one exception: on 10.x every call of an NVFP4 product
- *            first converts linear scales to 128x4, in the workspace. If a GPU has no kernel for
- *            NVFP4 tokens, a product with such tokens is refused for every K, including 0.
+ *            on a GPU of 9.0, but not yet on a GPU of 8.0, 8.6, 8.9, 11.0, 12.0 or 12.1. All
+ *            kernels take any M, N, L >= 0, K a multiple of 16, and scales of either layout for
+ *            each operand. They read both layouts directly, with one exception: on 10.x every call
+ *            of an NVFP4 product first converts linear scales to 128x4, in the workspace. If a GPU
+ *            has no kernel for NVFP4 tokens, a product with such tokens is refused for every K,
+ *            including 0.
  *
  *            Fields, enumerators and functions marked (**) are declared but not implemented. A call
  *            that asks for one returns NVFP4_STATUS_NOT_SUPPORTED with a message that names it, and
@@ -184,7 +188,7 @@ enum {
   NVFP4_STATUS_NOT_SUPPORTED = 28,     /* declared in this header, but no kernel here does it     */
 
   NVFP4_STATUS_NO_DRIVER = 40,         /* libcuda.so.1 cannot be opened, or is a stub             */
-  NVFP4_STATUS_DRIVER_TOO_OLD = 41,    /* the driver is older than the images or lacks an entry   */
+  NVFP4_STATUS_DRIVER_TOO_OLD = 41,    /* the driver is too old or lacks a function we need       */
   NVFP4_STATUS_NO_DEVICE = 42,         /* the driver sees no GPU                                  */
   NVFP4_STATUS_NO_CONTEXT = 43,        /* no CUDA context is current on the calling thread        */
   NVFP4_STATUS_UNSUPPORTED_ARCH = 44,  /* no kernel here for the device's compute capability      */
