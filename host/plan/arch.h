@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The architectures with kernels, one row of arch.def each. No other file depends on which
-// architecture a GPU has.
+// The architectures with kernels, one row of arch.def each. All code of the library that depends on
+// the architecture of a GPU reads these rows.
 #pragma once
 
 #include <cstddef>

@@ -68,7 +68,7 @@ struct Family {
   // False if the problem has too many tiles of the variant.
   bool (*choose_split)(const nvfp4_gemm_desc& desc, const Architecture& arch,
                        const Variant& variant, Choice* choice);
-  // Completes a plan with its workspace and the kernels launched beside the product.
+  // Completes a plan: sets its workspace, and the kernels that run before and after the product's.
   nvfp4_status (*complete)(const nvfp4_gemm_desc& desc, Plan* plan);
   // NULL if the planner's cost is not a time.
   Clocks (*predict)(const nvfp4_gemm_desc& desc, const Plan& plan);
@@ -100,10 +100,11 @@ struct Family {
   // The planner's rule in one sentence, and the reason for a choice.
   void (*write_rule)(const Architecture& arch, char (&text)[kReasonBytes]);
   void (*write_choice)(const Choice& choice, char (&text)[kReasonBytes]);
-  // Returns NULL if the kernel stores such a D by TMA, otherwise the reason why threads store it. A
-  // family without this function never stores D by TMA.
+  // Returns NULL if the plan's kernel stores D by TMA. Otherwise returns the reason why threads
+  // store D. A family without this function never stores D by TMA.
   const char* (*why_not_by_tma)(const nvfp4_gemm_desc& desc, const Plan& plan);
-  // Epilogues up to this one have specialised code.
+  // The kernels have specialised code for this kind and for all kinds before it in the enum
+  // EpilogueKind.
   EpilogueKind last_fast_epilogue;
   // Whether kEpilogueScaled has specialised code, too. NULL: it never has.
   bool (*has_fast_scales)(const nvfp4_gemm_desc& desc, const Plan& plan);

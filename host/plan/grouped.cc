@@ -16,8 +16,8 @@ namespace {
 
 // The largest number of token tiles that any division of m rows among l groups can give. The worst
 // division starts with one row for each group, and each group then has one tile. It adds all other
-// rows to one group, which gets one more tile for every tile_tokens rows. With a capacity, every
-// group may have `capacity` rows.
+// rows to one group, which gets one more tile for every tile_tokens rows. If `capacity` is above 0,
+// it is the most rows of a group. The worst division then gives every group `capacity` rows.
 int64_t most_token_tiles(const nvfp4_gemm_desc& g, int64_t capacity, const Variant& v) {
   if (capacity > 0) return g.l * ceil_div(capacity, v.tile_tokens);
   const int64_t groups = std::min(g.m, g.l);

@@ -16,9 +16,9 @@ namespace nvfp4 {
 
 namespace {
 
-// Refuses a product with too many CTAs. check_gemm() counts fewer CTAs, so it has let the product
-// pass: it assumes one CTA per tile, and the tiles of the forced variant or of the widest one. The
-// plan may have more CTAs per tile, or narrower tiles.
+// Refuses a product with too many CTAs. check_gemm() has let this product pass, because it counts
+// one CTA per tile. It takes the tiles of the forced variant; if none is forced, those of the
+// widest variant. The plan may have more CTAs per tile, or narrower tiles.
 nvfp4_status refuse_ctas(const CheckedGemm& checked) {
   const nvfp4_gemm_desc& desc = *checked.desc;
   if (checked.forced_split > 1) {

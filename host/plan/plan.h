@@ -26,7 +26,8 @@ struct Plan {
   // one, or one per batch. 0 if the kernel decodes A, or A is not quantized.
   uint64_t a_halves_bytes;
   int64_t a_halves_batches;
-  // The activation pre-pass, which decodes tokens into the workspace before the product; 0: none.
+  // The kernel that decodes tokens into the workspace before the product, called the activation
+  // pre-pass; 0: none.
   uint32_t prepass_ctas, prepass_threads;
   // The kernel that adds K partitions from the workspace after the product; 0: none.
   uint32_t add_ctas, add_threads;
@@ -44,14 +45,14 @@ struct Plan {
 // workspace is not checked.
 nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* plan);
 
-// The problem that the planner sees. If one half of a tile's weights are rows of b2, a gated
-// product is planned as one product with the rows of b and b2. Any other problem is planned
-// unchanged.
+// The problem that the planner sees. In some families one half of the weights in a tile of a gated
+// product are rows of b2 (gate_halves_tile in family.h). These families plan a gated product as one
+// product with the rows of b and b2. Any other problem is planned unchanged.
 nvfp4_gemm_desc planned_product(const nvfp4_gemm_desc& desc, const Architecture& arch);
 
-// Refuses a problem whose kernels are only assembled (proof.h). The planner may not choose such a
-// kernel, and desc.variant names none. The message suggests `such`, a variant that desc.variant may
-// name.
+// Refuses a problem for which desc.variant is NULL and all kernels are only assembled (proof.h).
+// The planner never chooses such a kernel by itself. The message suggests the variant `such` for
+// desc.variant.
 nvfp4_status refuse_assembled(const Architecture& arch, const Variant& such);
 
 // Number of CTAs that are launched on a device with sm_count SMs.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The evidence that a mechanism works on a GPU, and whether the planner may use the mechanism. A
-// mechanism is a family of kernels with one way to share a tile among CTAs; proofs.def has a row
-// for each.
+// mechanism is one way in which the CTAs of a family's kernels share a tile. proofs.def has a row
+// for each mechanism.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace nvfp4 {
 enum class Proof : uint32_t { assembled, emulator, published, hardware };
 
 struct ProofRow {
-  // `family` has the kernel. `on` says on which GPUs the kernel runs: those of the architectures
-  // whose first family in arch.def is `on`.
+  // `family` has the kernel. A row of arch.def describes the GPU that runs it, and `on` is the
+  // first family of that row.
   const Family *family, *on;
   uint32_t tile_ctas;
   uint32_t parts;  // K partitions
@@ -48,10 +48,10 @@ constexpr bool is_taken_unasked(const ProofRow (&rows)[kRows], const Family* fam
   return proof_of(rows, family, on, tile_ctas, parts) != Proof::emulator;
 }
 
-// Whether the kernels of `family` are only assembled for this architecture. This is so if no such
-// GPU has run the kernels of the architecture's first family, and `family` is that first family.
-// The rows of proofs.def do not apply then, because they are about the GPUs that the family was
-// written for.
+// Whether the kernels of `family` are only assembled for this architecture, and no GPU of it has
+// run them. This is so if `family` is the architecture's first family and its row of arch.def says
+// `assembled`. The rows of proofs.def do not apply then, because they are about the GPUs that the
+// family was written for.
 inline bool is_assembled(const Architecture& arch, const Family* family) {
   return arch.proof == ArchProof::assembled && family == arch.family;
 }

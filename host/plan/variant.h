@@ -71,7 +71,8 @@ struct Variant {
   uint32_t stage_clocks;
   uint32_t grouped_shared_bytes;        // shared memory of the entry for grouped products
   uint32_t grouped_gated_shared_bytes;  // shared memory of the entry for grouped gated products
-  GatedNumbers gated;  // of the entry for gated products, whose stages hold two weight matrices
+  // The numbers of the entry for gated products. A stage of this entry holds two weight matrices.
+  GatedNumbers gated;
 
   bool takes_gate() const { return entries[kEntryGated] != nullptr; }
   bool takes_groups() const { return entries[kEntryGrouped] != nullptr; }
@@ -136,7 +137,8 @@ constexpr int64_t kMostTileElements = 256 * 256;
 constexpr int64_t kMaxTiles = INT32_MAX;  // grid.x, with one CTA per tile
 inline int64_t most_tiles(const Variant& v) { return kMaxTiles / v.tile_ctas; }
 
-// The variant that needs the fewest tiles for a problem: the forced one, otherwise the widest.
+// The variant that needs the fewest tiles for a problem. If a variant is forced, no other may be
+// taken, so it is the forced one. Otherwise it is the widest.
 const Variant& variant_of_fewest_tiles(const Variant* forced);
 
 // Tiles of one matrix and of all batches. False if there are more than allowed.

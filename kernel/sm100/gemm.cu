@@ -6,8 +6,8 @@
 //   or another epilogue of kernel/common/epilogue.h, where the host asks for it.
 //   One CTA computes 128 columns n (weights, B) x kTokens rows m (tokens, A) of one batch l over
 //   all of K. With split-K, 2 or 4 CTAs of a cluster take consecutive K partitions, whose sums are
-//   added in that order (split.cuh). A pair of CTAs computes 256 columns, one tile after the other
-//   (pair.cuh).
+//   added in that order (split.cuh). A pair of CTAs computes tiles of 256 columns, one tile after
+//   the other (pair.cuh).
 //   K is a multiple of 16 and at least 16. Nothing outside A, B and their scales influences D. TMA
 //   fills rows beyond M and N with zeros. The MMA multiplies these rows by whatever scales the
 //   padding holds, but their sums are never stored. The last k-block has only as many steps of 64
@@ -77,9 +77,9 @@ __device__ void release_accumulator(const Cta<Tile>& cta, uint32_t lane) {
   }
 }
 
-// One of the four epilogue warps stores its columns of the tile. An entry contains either the fast
-// or the general epilogue, never both: the code of the general one is large, and each launch
-// fetches it anew. D has scales if kScales is set.
+// One of the four epilogue warps stores its columns of the tile. An entry is a kernel that the host
+// can launch. It contains either the fast or the general epilogue, never both: the code of the
+// general one is large, and each launch fetches it anew. D has scales if kScales is set.
 template <typename Tile, bool kGeneral, bool kScales>
 __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   const Sm100Params& p = cta.p;
@@ -164,8 +164,8 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
     init_barriers(cta);
   }
   // The peer's loads and commits signal barriers of this CTA. So neither CTA of a pair continues
-  // before the barriers of both are initialised. Both CTAs are then running, so tcgen05.alloc,
-  // which may wait until both execute it, does not wait for long.
+  // before the barriers of both are initialised. Past this point both CTAs are running. This
+  // matters for tcgen05.alloc: it may wait until both CTAs execute it, and now that wait is short.
   if constexpr (Tile::kCtas == 2) {
     __syncwarp();
     ptx::cluster_sync_relaxed();

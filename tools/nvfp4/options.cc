@@ -91,8 +91,8 @@ void add_info(CLI::App& app, InfoOptions& options) {
   info->footer(
       "Example:\n"
       "  nvfp4 info --json\n"
-      "Exit code: 0 if the driver answered, 1 if there is none or it did not, 2 for bad "
-      "arguments.");
+      "Exit code: 0 if the driver answered, 1 if no driver was found or it did not answer, 2 for "
+      "bad arguments.");
 }
 
 CLI::Option* add_stride(CLI::App& app, const std::string& name, std::optional<int64_t>& value,
@@ -127,7 +127,7 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
   choice("--d-scale-rule", f.d_scale_rule, {{"up", 0}, {"floor", NVFP4_SCALE_RULE_FLOOR}}, "up",
          "rounding of the UE8M0 scales of D");
   all.push_back(app.add_flag("--d-tensor-scale", f.d_tensor_scale,
-                             "give D a tensor scale: a factor on the device"));
+                             "give D a tensor scale: a factor in device memory"));
   all.push_back(app.add_flag("--d-amax", f.d_amax, "compute the largest magnitude of D as well"));
   all.push_back(app.add_flag("--d-row-amax", f.d_row_amax,
                              "compute the largest magnitude of each row as well"));
@@ -149,14 +149,14 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
           {"gelu-erf", NVFP4_ACTIVATION_GELU_ERF},
           {"relu-squared", NVFP4_ACTIVATION_RELU_SQUARED}},
          "none", "activation, applied last");
-  all.push_back(
-      app.add_flag("--a-tensor-scale", f.a_tensor_scale, "multiply A by a factor on the device"));
+  all.push_back(app.add_flag("--a-tensor-scale", f.a_tensor_scale,
+                             "multiply A by one factor, in device memory"));
   const auto rows = [&f](int64_t) { f.a_tensor_scale = f.a_tensor_scale_rows = true; };
   all.push_back(app.add_flag_function("--a-tensor-scale-rows", rows,
                                       "multiply each row of A by its own factor"));
   all.push_back(
       app.add_option("--b-tensor-scale", options.b_tensor_scale,
-                     "multiply B by tensor scales, one per this many columns of D; 0: one for all")
+                     "multiply B by tensor scales; INT columns of D share a scale (0: all of them)")
           ->type_name("INT"));
   all.push_back(add_stride(app, "--c-ld", options.c_ld,
                            "elements from a row of C to the next; dense by default"));
@@ -307,7 +307,7 @@ void add_tune(CLI::App& app, TuneOptions& options) {
       ->excludes(any);
   tune->add_option(
           "--every", options.every,
-          "write to this FILE, as CSV, the time and prediction of every plan; write no table")
+          "write a CSV with the time and prediction of every plan to this FILE; excludes --out")
       ->excludes(out)
       ->excludes(any);
   add_json(*tune, options.json);
