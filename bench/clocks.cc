@@ -73,7 +73,7 @@ CUfunction last_kernel(const support::Driver& driver, CUgraph graph) {
   std::vector<CUgraphNode> nodes(count);
   driver.check(driver.cuGraphGetNodes(graph, nodes.data(), &count), "cuGraphGetNodes");
   CUfunction function = nullptr;
-  for (const CUgraphNode node : nodes) {  // recorded on one stream, they lie in order
+  for (const CUgraphNode node : nodes) {  // in launch order: one stream recorded them
     CUgraphNodeType type{};
     driver.check(NVFP4_FIND(driver, cuGraphNodeGetType)(node, &type), "cuGraphNodeGetType");
     if (type == CU_GRAPH_NODE_TYPE_KERNEL) function = function_of(driver, node);

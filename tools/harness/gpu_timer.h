@@ -20,8 +20,8 @@ struct Series {
   int calls;
 };
 
-// Copies of what is launched take turns, each as often as the others: `run(copy, stream)`, at least
-// so many times.
+// A series that calls `run(copy, stream)` on one copy after the other, each equally often: about
+// `least` times in all, or once each if there are more copies.
 template <typename Copies, typename Run>
 Series in_turns(const Copies& copies, Run run, int least = 20) {
   const int count = int(copies.size());

@@ -157,9 +157,10 @@ const std::vector<Groups>& published_groups() {
   return all;
 }
 
-// Groups have tiles of their own, so their weights one below the other, with the rows of one group,
-// have as many tiles and load the same, but for the rows of the other groups. These are 1 % of the
-// bytes where a group has 28 rows, and a sixth where it has 980.
+// No tile has rows of two groups. So a product that has the weights of all groups one below the
+// other, and the tokens of one group, has as many tiles and loads the same weights. It leaves out
+// the tokens of the other groups. These are 1 % of the bytes if a group has 28 rows, and a sixth of
+// them if it has 980.
 GroupedForecast grouped_forecast(const Machine& machine, const Groups& groups) {
   GroupedForecast least;
   const Shape all{groups.m, groups.count * groups.n, groups.k};

@@ -78,7 +78,8 @@ uint32_t random_accumulator(Random& r, bool half) {
   }
 }
 
-// A row of sums of one size, with as many bits, or zeros; now and then one that is none of these.
+// A row of sums that have one magnitude and number of bits, or are zero. Sometimes one of them is
+// infinite, no number or of any other size.
 void random_row(Random& r, uint32_t* c, uint32_t n) {
   const uint32_t kept = ~0u << r.below(24), exponent = 110 + uint32_t(r.below(30));
   const bool zeros = r.below(4) == 0;

@@ -73,7 +73,7 @@ std::string file_of(const std::string& question) {
   return folder + std::string(name);
 }
 
-// False if there is none of that version for that question.
+// Returns false if no verdict of this ptxas on that question is stored.
 bool recall(const std::string& question, Verdict* verdict) {
   const std::string name = file_of(question);
   std::ifstream file(name, std::ios::binary);
