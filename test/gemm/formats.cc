@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
@@ -19,7 +20,7 @@ using support::Shape;
 
 namespace {
 
-constexpr int32_t kFormats[] = {NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0};
+const std::vector<int32_t> kFormats = support::ue8m0_formats();
 
 bool by_halves(const gemm_test::Gpu& gpu) { return gpu.info.major != 10; }
 
@@ -107,7 +108,7 @@ TEST_CASE("formats: tokens with UE8M0 scales are decoded to bf16 on 9.0", "[form
   const size_t number = number_of(tile);
   const Shape shape{11, 72, 288 + 32 * int64_t(number % 4), 1 + int64_t(number % 3)};
   const Gaps gaps = number % 2 == 0 ? Gaps{32, 32, 3, 64, 64, 5, 16} : Gaps{};
-  const int32_t format = kFormats[number % 2];
+  const int32_t format = kFormats[number % kFormats.size()];
   Problem p = with_format(make_problem(shape, Data::exact, 79, gaps), format, Data::exact, 79);
   if (number % 2 == 1) p.a.layout = NVFP4_SCALE_LAYOUT_LINEAR;
   gemm_test::require_reference_bits(gpu, forced(tile, p), 0xFF);
@@ -137,7 +138,7 @@ TEST_CASE("formats: K cut between CTAs, and rings that wrap", "[formats]") {
   USE_GPU_FOR_HALVES(gpu);
   const char* const tile = EACH_TILE;
   const size_t number = number_of(tile);
-  const int32_t format = kFormats[number % 2];
+  const int32_t format = kFormats[number % kFormats.size()];
   // Tiles of 10.x for many tokens do not cut it.
   const bool cut =
       by_halves(gpu) || (gemm_test::tile_ctas(tile) == 1 && gemm_test::tile_tokens(tile) <= 128);
@@ -296,7 +297,8 @@ TEST_CASE("formats: any epilogue follows", "[formats][epilogue]") {
   const size_t number = number_of(tile);
   support::Random random(76 + number);
   const Shape shape{11, 100, 224, 1 + int64_t(number % 2)};
-  const Problem p = forced(tile, make(gpu, shape, kFormats[number % 2], Data::exact, 76));
+  const int32_t format = kFormats[number % kFormats.size()];
+  const Problem p = forced(tile, make(gpu, shape, format, Data::exact, 76));
   support::EpilogueFields columns = support::random_column_fields(random);
   for (const support::EpilogueFields& f : {support::random_fields(shape, random), columns}) {
     CAPTURE(to_string(f));

@@ -2,6 +2,7 @@
 // Quantization on the device to UE8M0 scales, of 16 or 32 elements, and back: the bits of the
 // host's functions for every exponent, either rule and layout; padding and gaps keep their bytes.
 #include <cstring>
+#include <vector>
 
 #include "test/gemm/gpu.h"
 
@@ -10,7 +11,7 @@ namespace {
 using support::DeviceBuffer;
 using support::Random;
 
-constexpr int32_t kFormats[] = {NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0};
+const std::vector<int32_t> kFormats = support::ue8m0_formats();
 constexpr int32_t kTypes[] = {NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32};
 constexpr int32_t kLayouts[] = {NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR};
 constexpr int32_t kRules[] = {NVFP4_SCALE_RULE_ROUND_UP, NVFP4_SCALE_RULE_FLOOR};

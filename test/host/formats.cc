@@ -17,7 +17,7 @@ namespace {
 
 using support::block_of;
 
-constexpr int32_t kFormats[] = {NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0};
+const std::vector<int32_t> kFormats = support::ue8m0_formats();
 
 // A sum of numbers that double holds, kept as how often each power of two is in it.
 class BitSum {
@@ -140,6 +140,8 @@ TEST_CASE("formats: the harness has the library's, and refuses what is none") {
   for (const nvfp4::OperandFormat& row : nvfp4::kOperandFormats) {
     CAPTURE(row.format);
     CHECK(block_of(row.format) == row.block);
+    const bool ue8m0 = support::row_of(row.format).scale == support::ScaleType::ue8m0;
+    CHECK(ue8m0 == (row.scale == nvfp4::ScaleType::ue8m0));
     CHECK(support::format_of_d(row.d_type) == row.format);
     CHECK(support::scale_block_of_d(row.d_type) == row.block);
   }

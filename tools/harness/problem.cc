@@ -10,9 +10,16 @@
 
 namespace support {
 
-int64_t block_of(int32_t format) {
+std::vector<int32_t> ue8m0_formats() {
+  std::vector<int32_t> formats;
   for (const ScaledFormat& row : kScaledFormats)
-    if (row.format == format) return row.block;
+    if (row.scale == ScaleType::ue8m0) formats.push_back(row.format);
+  return formats;
+}
+
+const ScaledFormat& row_of(int32_t format) {
+  for (const ScaledFormat& row : kScaledFormats)
+    if (row.format == format) return row;
   throw std::invalid_argument(std::to_string(format) + " is no operand format");
 }
 
@@ -81,7 +88,11 @@ void Operand::set_scale(int64_t batch, int64_t row, int64_t block, uint8_t byte)
 }
 
 double Operand::scale_value(uint8_t byte) const {
-  return ue8m0() ? ue8m0_value(byte) : e4m3_value(byte);
+  switch (row_of(format).scale) {
+    case ScaleType::ue4m3: return e4m3_value(byte);
+    case ScaleType::ue8m0: return ue8m0_value(byte);
+  }
+  throw std::logic_error("no value for this type of scale");
 }
 
 double Operand::half(int64_t batch, int64_t row, int64_t at) const {

@@ -17,15 +17,19 @@
 namespace support {
 
 // Formats of quantized elements as the header's prose has them.
+enum class ScaleType { ue4m3, ue8m0 };
 struct ScaledFormat {
   int32_t format, d_type;  // of an operand, of a D
   int64_t block;           // elements per scale
+  ScaleType scale;
 };
 constexpr ScaledFormat kScaledFormats[] = {
-    {NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_TYPE_NVFP4, 16},
-    {NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_TYPE_MXFP4, 32},
-    {NVFP4_OPERAND_FORMAT_E2M1_UE8M0, NVFP4_TYPE_E2M1_UE8M0, 16}};
-int64_t block_of(int32_t format);          // throws where there is no such format
+    {NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_TYPE_NVFP4, 16, ScaleType::ue4m3},
+    {NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_TYPE_MXFP4, 32, ScaleType::ue8m0},
+    {NVFP4_OPERAND_FORMAT_E2M1_UE8M0, NVFP4_TYPE_E2M1_UE8M0, 16, ScaleType::ue8m0}};
+std::vector<int32_t> ue8m0_formats();
+const ScaledFormat& row_of(int32_t format);  // throws where there is no such format
+inline int64_t block_of(int32_t format) { return row_of(format).block; }
 int32_t format_of_d(int32_t d_type);       // throws where such a D has no scales
 int64_t scale_block_of_d(int32_t d_type);  // 0 where it has none
 
@@ -79,7 +83,7 @@ struct Operand {
   void set_scale(int64_t batch, int64_t row, int64_t block, uint8_t byte);
 
   int64_t block() const { return block_of(format); }
-  bool ue8m0() const { return format != NVFP4_OPERAND_FORMAT_NVFP4; }
+  bool ue8m0() const { return row_of(format).scale == ScaleType::ue8m0; }
   double scale_value(uint8_t byte) const;
   int64_t scales_stride() const { return (rows * (k / block()) + 15) / 16 * 16; }
 
