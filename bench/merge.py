@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""merge.py RESULT.csv SLICE.csv...: slices of one table, by `nvfp4_bench gpu --slice`, as one.
+"""merge.py RESULT.csv SLICE.csv...: slices of one table, by `nvfp4_bench gpu --slice`, as one; or
+one table by itself. A layer stands in one line, with a cell for each number of tokens.
 
 Refuses slices of different devices, drivers or builds of the library, and a row that two of them
 have. Each slice measured yardsticks of its own: they stand in the head, one line a slice."""
+import csv
 import sys
 
 import plot
@@ -10,19 +12,42 @@ import plot
 SAME = ("device", "driver", "library", "build")
 YARDSTICKS = ("date", "command", "reading", "fp16", "node")
 
+# What all times of a line have in common; the other columns are the values of a cell.
+LAYER = ("layer", "experts", "operation", "scale", "type", "n", "k")
+
+
+def parts(text):
+    """The lines of the head, and those of the table."""
+    lines = text.splitlines()
+    return ([line for line in lines if line.startswith("#")],
+            [line for line in lines if line and not line.startswith("#")])
+
+
+def gathered(head, columns, rows):
+    """The text of a table with a line for each layer, as plot.read() takes it."""
+    columns = columns.split(",")
+    own = [i for i, name in enumerate(columns) if name in LAYER]
+    values = [i for i in range(len(columns)) if i not in own]
+    layers = {}
+    for row in csv.reader(rows):
+        layers.setdefault(",".join(row[i] for i in own), []).append(
+            " ".join(row[i] or "-" for i in values))
+    head = head + ["# cells     " + " ".join(columns[i] for i in values),
+                   ",".join([columns[i] for i in own] + ["cells"])]
+    return "\n".join(head + [",".join([layer, *cells]) for layer, cells in layers.items()]) + "\n"
+
 
 def merged(slices):
     """The text of the whole table, of [(name, its text)]."""
     heads, columns, rows, seen = [], None, [], {}
     for name, text in slices:
-        lines = text.splitlines()
+        lines, table = parts(text)
         head = plot.head_of(lines)
         heads.append(head)
         for key in SAME:
             if head.get(key) != heads[0].get(key):
                 raise ValueError(f"{name} has the {key} {head.get(key)!r}, {slices[0][0]} has "
                                  f"{heads[0].get(key)!r}")
-        table = [line for line in lines if line and not line.startswith("#")]
         if columns not in (None, table[0]):
             raise ValueError(f"{name} has other columns than {slices[0][0]}")
         columns = table[0]
@@ -34,12 +59,11 @@ def merged(slices):
             seen[key] = name
             rows.append(row)
     rows.sort(key=lambda row: [int(row.split(",")[i]) for i in (1, 2, 0)])
-    first = [line for line in slices[0][1].splitlines() if line.startswith("#")]
-    kept = [line for line in first if line.split()[1] not in YARDSTICKS]
+    kept = [line for line in parts(slices[0][1])[0] if line.split()[1] not in YARDSTICKS]
     kept.insert(1, f"# date      {heads[0]['date']}")
     own = [f"# slice {i}   " + "; ".join(f"{key}: {head[key]}" for key in YARDSTICKS if key in head)
            for i, head in enumerate(heads, 1)]
-    return "\n".join(kept + own + [columns] + rows) + "\n"
+    return gathered(kept + own, columns, rows)
 
 
 def main(target, *names):
@@ -48,7 +72,11 @@ def main(target, *names):
         with open(name, encoding="utf-8") as file:
             slices.append((name, file.read()))
     try:
-        text = merged(slices)
+        if len(slices) == 1:
+            head, (columns, *rows) = parts(slices[0][1])
+            text = gathered(head, columns, rows)
+        else:
+            text = merged(slices)
     except ValueError as error:
         sys.exit(f"merge.py: {error}")
     with open(target, "w", encoding="utf-8") as file:
