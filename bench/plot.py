@@ -5,7 +5,7 @@ share of the yardstick; of `nvfp4_bench grouped` how many times as fast as a loo
 the share of what reading the experts' weights takes. With several tables the head of the first
 names the machine."""
 import csv
-import re
+import itertools
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -169,28 +169,59 @@ def draw(axes, ticker, pair, rows):
     axes.grid(True, alpha=0.3)
 
 
+def outline(path, dx=0.0, dy=0.0):
+    """The outline of a path, moved, with two digits after the point."""
+    step = itertools.cycle((dx, dy))
+    return " ".join(f"{float(word) + next(step):.2f}" if word[-1].isdigit() else word
+                    for word in path.get("d").split())
+
+
 def with_few_elements(path):
     """Writes matplotlib's picture again with an element a line: without groups that change nothing,
-    comments, facts about the file, and line breaks within outlines."""
+    comments and facts about the file; and one path for all marks, ticks or grid lines of a pair of
+    axes that look alike."""
     names = {"": "http://www.w3.org/2000/svg", "xlink": "http://www.w3.org/1999/xlink"}
     for prefix, name in names.items():
         ElementTree.register_namespace(prefix, name)
+    svg, use = (f"{{{names['']}}}", f"{{{names['xlink']}}}href")
     tree = ElementTree.parse(path)
     root = tree.getroot()
     root.remove(root.find("metadata", names))
+    shapes = {shape.get("id"): shape for shape in root.iterfind(".//defs/path[@id]", names)}
 
-    def children(parent):
+    def drawn(parent, clip=None):
+        """What is drawn inside, a path for each use of a shape."""
         for child in parent:
-            if child.tag.endswith("}g") and set(child.attrib) <= {"id"}:
-                yield from children(child)
-            else:
-                child[:] = children(child)
+            clipped = child.get("clip-path", clip)
+            if child.tag == svg + "g":
+                yield from one_of_a_look(drawn(child, clipped), child.get("id", ""))
+                continue
+            shape = shapes.get(child.get(use, "")[1:])
+            if shape is not None:
+                style = "; ".join(filter(None, (child.get("style"), shape.get("style"))))
+                child = ElementTree.Element(svg + "path", {
+                    "d": outline(shape, float(child.get("x")), float(child.get("y"))),
+                    "style": style})
+            elif child.tag == svg + "path":
+                child.set("d", outline(child))
+            if clipped:
+                child.set("clip-path", clipped)
+            if not child.findall("path[@id]", names):
                 yield child
 
-    root[:] = children(root)
-    for element in root.iter():
-        if "d" in element.attrib:
-            element.set("d", " ".join(re.sub(r"(\.\d\d)\d+", r"\1", element.get("d")).split()))
+    def one_of_a_look(children, group):
+        looks = {}
+        for child in children:
+            look = (child.get("clip-path"), child.get("style"))
+            if child.tag != svg + "path" or not group.startswith("axes"):
+                yield child
+            elif look in looks:
+                looks[look].set("d", f"{looks[look].get('d')} {child.get('d')}")
+            else:
+                looks[look] = child
+                yield child
+
+    root[:] = list(drawn(root))
     ElementTree.indent(tree, "")
     tree.write(path, encoding="unicode")
     with open(path, "a") as file:

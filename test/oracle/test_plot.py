@@ -129,9 +129,9 @@ class Plot(unittest.TestCase):
             plot.best([r for r in rows if (r["n"], r["k"]) == pair])) if style[0] != "k")
         # One more per marked line, in the legend of the first picture.
         legend = sum(style[0] != "k" for _, style, _ in plot.lines(rows))
-        marker = re.findall(r'<use xlink:href="#m[0-9a-f]+" x="[^"]*" y="[^"]*" '
-                            r'style="fill: #[0-9a-f]+; stroke: #(?!000000)', svg)
-        self.assertEqual(len(marker), with_markers + legend)
+        marks = re.findall(r'<path d="([^"]*)"[^>]* style="fill: #[0-9a-f]+; stroke: #(?!000000)',
+                           svg)
+        self.assertEqual(sum(path.count("M") for path in marks), with_markers + legend)
 
     def test_each_committed_picture_shows_its_table(self):
         self.assertTrue(PICTURES)
