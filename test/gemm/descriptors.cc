@@ -33,7 +33,7 @@ uint64_t golden_instruction(uint32_t n) {
 // Distance of a step's scale columns from those of the first step, per CUTLASS.
 std::vector<uint64_t> golden_columns(const std::string& tile, const std::string& what) {
   std::vector<uint64_t> columns;
-  for (const auto& row : golden("tmem_sf_layout.csv", 256))
+  for (const auto& row : golden("tmem_sf_layout", 256))
     if (row[0] == tile && row[1] == what && (row[3] == "-" || row[3] == "0"))
       columns.push_back(number(row[4]));
   return columns;
@@ -58,7 +58,7 @@ TEST_CASE("the kernel's operand descriptors are CUTLASS's") {
 TEST_CASE("the kernel's scale descriptors are CUTLASS's, a step being 512 bytes") {
   const std::string tile = tile_name(128);
   size_t compared = 0;
-  for (const auto& row : golden("tmem_sf_layout.csv", 256)) {
+  for (const auto& row : golden("tmem_sf_layout", 256)) {
     if (row[0] != tile || row[1].find("_UTCCP") == std::string::npos || row[2] != "0") continue;
     const uint32_t step = uint32_t(number(row[3]));
     CAPTURE(row[1], step);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The drawings of the walk-through: as the kernel's constants have them now, and each cell where
 the library, and another project's swizzle, put it."""
-import csv
 import ctypes
+import hashlib
 import os
 import re
 import subprocess
@@ -71,12 +71,13 @@ class Drawings(unittest.TestCase):
                 self.assertEqual(drawn[int(np.flatnonzero(tiled)[0])], (row, block))
 
     def test_the_swizzle_is_that_of_other_projects(self):
-        golden = os.path.join(ROOT, "tools/emulator/test/golden/smem_swizzle_atom.csv")
-        with open(golden, encoding="ascii") as rows:
-            place = {
-                int(line["byte_offset"]): (int(line["row"]), int(line["k"]), int(line["k"]) + 31)
-                for line in csv.DictReader(rows)
-            }
+        """The hash is that of the first atom of CuTe's table, smem_swizzle_128x256_fp4."""
+        place = {row * 128 + (k // 2 ^ row * 16): (row, k, k + 31)
+                 for row in range(8) for k in range(0, 256, 32)}
+        table = "swizzle,row,k,byte_offset,bit_shift\n" + "".join(
+            f"SW128,{row},{k},{byte},0\n" for byte, (row, k, _) in place.items())
+        self.assertEqual(hashlib.sha256(table.encode()).hexdigest(),
+                         "610b0fd6dcba5ca44b6c007c492bcc9ad041e5fbb29eab4e68d80cc2c61e115f")
         self.assertEqual(len(place), 64)
         self.assertEqual(cells("swizzle.svg"), place)
 

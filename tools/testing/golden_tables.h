@@ -3,7 +3,7 @@
 // of the text that they gave. By host functions of the CUDA 13.0 headers (cuda_fp4.h, cuda_fp8.h,
 // cuda_fp16.h, cuda_bf16.h): numeric_decode, the value of every code, and numeric_encode, the codes
 // of 3,220 fp32 numbers. By CUTLASS: idesc_nvfp4 and smem_desc_ab_cutlass, descriptors of
-// tcgen05.mma.
+// tcgen05.mma; tmem_sf_layout, columns of tensor memory.
 #pragma once
 
 #include <algorithm>
@@ -168,6 +168,40 @@ inline std::string operand_descriptors() {
   return text;
 }
 
+// Tensor memory of a tile: two accumulators, which overlap for N = 256, the scales of A, those of B.
+// A copy of tcgen05.cp takes the scales of 128 rows and 64 of K; stages follow each other in shared
+// memory. Where 64 rows are left of N, the scales of an odd tile are 2 columns further.
+inline std::string scale_columns() {
+  std::string text = "tile,what,index,sub,tmem_addr,smem_desc\n";
+  for (const uint32_t ctas : {1, 2})
+    for (const uint32_t n : {64, 128, 192, 256}) {
+      const uint32_t second = n == 256 ? 128 : n, of_a = second + n, of_b = of_a + 16;
+      const uint32_t blocks = (n + 127) / 128;
+      const auto row = [&](const char* what, uint32_t index, const std::string& sub,
+                           uint32_t address, const std::string& descriptor = "-") {
+        char line[96];
+        std::snprintf(line, sizeof line, "%ux%ux256_cg%u,%s,%u,%s,0x%08x,%s\n", 128 * ctas, n, ctas,
+                      what, index, sub.c_str(), address, descriptor.c_str());
+        text += line;
+      };
+      const auto copies = [&](const char* what, uint32_t columns, uint32_t count) {
+        for (uint32_t i = 0; i < 2 * count; ++i) {
+          char descriptor[32];
+          std::snprintf(descriptor, sizeof descriptor, "0x%016llx", 0x400800010000ull + 32 * i);
+          row(what, i / count, std::to_string(i % count), columns + i % count * 4, descriptor);
+        }
+      };
+      for (uint32_t stage = 0; stage < 2; ++stage) row("ACC", stage, "-", stage * second);
+      for (uint32_t k = 0; k < 4; ++k) row("SFA_MMA", k, "-", of_a + 4 * k);
+      for (uint32_t odd = 0; odd <= n % 128 / 64; ++odd)
+        for (uint32_t k = 0; k < 4; ++k)
+          row("SFB_MMA", k, std::to_string(odd), of_b + 4 * blocks * k + 2 * odd);
+      copies("SFA_UTCCP", of_a, 4);
+      copies("SFB_UTCCP", of_b, 4 * blocks);
+    }
+  return text;
+}
+
 constexpr struct {
   const char* name;
   std::string (*text)();
@@ -177,6 +211,7 @@ constexpr struct {
     {"numeric_encode", encode_table, 0xc343b5beacb34a85},
     {"idesc_nvfp4", instruction_descriptors, 0xb2d6b994cf4d1292},
     {"smem_desc_ab_cutlass", operand_descriptors, 0x72dec9d29ecc2521},
+    {"tmem_sf_layout", scale_columns, 0x574933b153e7c9d0},
 };
 
 // The text of a table, header line first, or "" where it is another's name.

@@ -167,7 +167,7 @@ TEST_CASE(
       {"s8_s32acc", MmaKind::i8, ElementType::s8, AccumulatorType::s32},
   };
   size_t seen = 0;
-  for (const auto& row : golden("idesc_other.csv"))
+  for (const auto& row : golden("idesc_other"))
     for (const auto& k : kinds) {
       if (row[0] != k.name) continue;
       const uint32_t m = uint32_t(number(row[1]));

@@ -164,7 +164,7 @@ TEST_CASE("CUTLASS's scale copies put every scale where its MMAs read it") {
   std::vector<uint8_t> tiles(8 * 512);
   for (size_t i = 0; i < tiles.size(); ++i) m.put(0x400 + uint32_t(i), tiles[i] = uint8_t(r()));
   uint32_t copies = 0, base[4] = {};
-  for (const auto& row : golden("tmem_sf_layout.csv")) {
+  for (const auto& row : golden("tmem_sf_layout")) {
     if (row[0] != tile) continue;
     if (row[1] == which + "_MMA" && row[3] != "1") base[number(row[2])] = uint32_t(number(row[4]));
     if (row[1] != which + "_UTCCP" || row[2] != "0") continue;

@@ -125,6 +125,25 @@ void accumulators(Out& out) {
   }
 }
 
+// Shapes and element types are independent fields of an instruction descriptor.
+void other_instructions(Out& out) {
+  out << "kind_types,M,N,idesc\n";
+  constexpr struct {
+    const char* name;
+    uint32_t bits;
+  } kinds[] = {{"f16_f32acc", 0x010},  {"f16_f16acc", 0x000},  {"bf16_f32acc", 0x490},
+               {"tf32_f32acc", 0x910}, {"e4m3_f32acc", 0x010}, {"e5m2_f32acc", 0x490},
+               {"s8_s32acc", 0x4A0}};
+  constexpr uint32_t shapes[][2] = {{64, 64},   {64, 128},  {128, 16},  {128, 64},
+                                    {128, 128}, {128, 256}, {256, 128}, {256, 256}};
+  for (const auto& kind : kinds)
+    for (const auto& [m, n] : shapes) {
+      char text[16];
+      snprintf(text, sizeof text, "0x%08x", m / 16 << 24 | n / 8 << 17 | kind.bits);
+      out << kind.name << ',' << m << ',' << n << ',' << text << '\n';
+    }
+}
+
 constexpr struct {
   const char* name;
   void (*write)(Out&);
@@ -132,6 +151,7 @@ constexpr struct {
 } forms[] = {
     {"smem_swizzle_128x256_fp4", smem_swizzle, 0x2ca43318efe693d5},
     {"smem_desc_kmajor_fp4", smem_desc_kmajor, 0x421379e2d1f14dd3},
+    {"idesc_other", other_instructions, 0xc36be0a7be308aac},
     {"tcgen05_ld_map", tcgen05_ld, 0xa11e5fcd0419165c},
     {"tcgen05_cp_map", tcgen05_cp, 0x28bbf2b0330783d9},
     {"acc_layout", accumulators, 0xa461272e68c11e87},
