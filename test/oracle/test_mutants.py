@@ -42,6 +42,8 @@ class Mutants(unittest.TestCase):
                                 "  -  b();\n  -  c();\n  +  c();\n", "kernel/mutants.txt")
         self.assertEqual((mutant.old, mutant.new), ("b();\nc();", "c();"))
         self.assertEqual((mutant.file, mutant.tiles), ("kernel/x.cc", "64x1 64x4"))
+        mutant, = entries.parse("a  x.cc\n  test  t  f\n  -  b();\n", "kernel/mutants.txt")
+        self.assertEqual(mutant.new, ";")
 
     def test_a_function_is_told_from_its_calls(self):
         start, end = next(place.functions(SOURCE, "first"))

@@ -79,8 +79,10 @@ def parse(text, path):
         else:
             sys.exit(f"{path}:{number}: expected test, tiles, in, - or +")
     for m in mutants:
-        if None in (m.test, m.old, m.new):
-            sys.exit(f"{path}: {m.name} lacks its test, - or + line")
+        if None in (m.test, m.old):
+            sys.exit(f"{path}: {m.name} lacks its test or - line")
+        if m.new is None:
+            m.new = ";"
     return mutants
 
 

@@ -21,7 +21,7 @@ A mutants.txt lies beside the code that it attacks and holds, per mutant,
                the Hopper kernel the others are not even compiled
       in       the function; only where the code stands more than once in the file
       -        code that stands once there, white space aside; may take several lines
-      +        the same code with the bug
+      +        the same code with the bug; left out where the bug is that the statement is missing
 
 The copy takes the objects along with their times, so that a mutant rebuilds what it touches and its
 test uses, and no more: of the kernels' images the PTX, since the emulator runs PTX, of what the
