@@ -28,24 +28,30 @@ $(B)/obj/test/host/quotients.o: private OPTIMIZE := -O2
 $(CATCH_TEST_OBJ): private BEFORE = $(AFTER_CATCH)
 $(CATCH_TEST_OBJ): $(TEST_GCH)
 
-# With debug information every wrapper is a function that is called; the emulator reads both.
-$(B)/test/gemm_sm100.%.ptx: kernel/sm100/gemm.cu $(KERNEL_HDR)
-	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) -fmad=false -arch=compute_100f -ptx $< -o $@
-$(B)/test/gemm_sm90.%.ptx: kernel/sm90/gemm.cu $(KERNEL_HDR)
-	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) $(call sm90_only,$(TILES_$*)) -fmad=false \
-	  -arch=compute_90a -ptx $< -o $@
-# The tiles of the Hopper kernel that test/gemm/debug.cc launches.
-TILES_debug  := 128x64 128x128 128x256
-TILES_clocks := 128x64 128x128
-PTX_debug    := -G
-PTX_lineinfo := -O3 -lineinfo
-PTX_clocks   := -O3 -DNVFP4_CLOCKS
-PTX_overlap  := -O3 -DNVFP4_MMA_BEFORE_CP=1 -DNVFP4_SM100_256X256_PLAIN_ALONE
+# The kernels as no one ships them, with the entries alone that test/gemm/debug.cc and overlap.cc
+# launch. With debug information every wrapper is a function that is called; the emulator reads
+# both.
+PTX_debug      := -G
+PTX_lineinfo   := -O3 -lineinfo
+PTX_clocks     := -O3 -DNVFP4_CLOCKS
+PTX_overlap    := -O3 -DNVFP4_MMA_BEFORE_CP=1
+SM100_debug    := 128x64_plain 128x128_plain
+SM100_lineinfo := $(SM100_debug)
+SM100_clocks   := $(SM100_debug)
+SM100_overlap  := 256x256_plain
+SM90_debug     := 128x64 128x128 128x256
+SM90_clocks    := 128x64 128x128
 DEBUG_PTX := $(addprefix $(B)/test/,gemm_sm100.debug.ptx gemm_sm100.lineinfo.ptx \
                gemm_sm90.debug.ptx gemm_sm100.clocks.ptx gemm_sm90.clocks.ptx \
                gemm_sm100.overlap.ptx)
+to_debug_ptx = $(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) $(call only,,$1) -fmad=false \
+  -arch=$2 -ptx $< -o $@
+$(B)/test/gemm_sm100.%.ptx: kernel/sm100/gemm.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call to_debug_ptx,$(SM100_$*),compute_100f)
+$(B)/test/gemm_sm90.%.ptx: kernel/sm90/gemm.cu $(KERNEL_HDR)
+	@mkdir -p $(@D)
+	$(call to_debug_ptx,$(SM90_$*),compute_90a)
 
 # The library does not have these images yet, so what came without them has no rule for them either.
 ifneq ($(KERNELS),prebuilt)

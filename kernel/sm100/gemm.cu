@@ -31,6 +31,7 @@
 //   for phase r - 1 of empty[s].
 #include "kernel/common/clocks.cuh"
 #include "kernel/common/prefetch_c.cuh"
+#include "kernel/common/some_entries.h"
 #include "kernel/common/tiles.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/mbarrier.cuh"
@@ -254,49 +255,41 @@ __device__ void gemm_sm100(const Sm100Params& p) {
 // Each row of tiles.def has three entries. The first computes any product whose D has no scales.
 // The second is for products that the fast epilogue (epilogue.cuh) can store. The third is for
 // products whose D has scales.
-#define SM100_ENTRY(name, tile, general, scales)                         \
-  extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1) \
-      name(const __grid_constant__ nvfp4::Sm100Params params) {          \
-    nvfp4::gemm_sm100<nvfp4::tile, general, scales>(params);             \
-  }
-#define SM100_ENTRIES(name, tile)               \
-  SM100_ENTRY(name, tile, true, false)          \
-  SM100_ENTRY(name##_plain, tile, false, false) \
-  SM100_ENTRY(name##_scaled, tile, true, true)
-#ifdef NVFP4_SM100_256X256_PLAIN_ALONE  // for test/gemm/overlap.cc, which needs no other entry
-SM100_ENTRY(nvfp4_gemm_sm100_256x256_plain, Sm100Tile256x256, false, false)
-#else
-#define SM100_TILE(weights, tokens) \
-  SM100_ENTRIES(nvfp4_gemm_sm100_##weights##x##tokens, Sm100Tile##weights##x##tokens)
+#define SM100_ENTRY_OF(Params, gemm, label, suffix, tile, ...)                             \
+  NVFP4_IF_WANTED(                                                                         \
+      label, suffix,                                                                       \
+      extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1)               \
+          nvfp4_gemm_sm100_##label##suffix(const __grid_constant__ nvfp4::Params params) { \
+            nvfp4::gemm_sm100<__VA_ARGS__>(gemm);                                          \
+          })
+#define SM100_ENTRY(label, suffix, tile, general, scales) \
+  SM100_ENTRY_OF(Sm100Params, params, label, suffix, tile, nvfp4::tile, general, scales)
+#define SM100_ENTRIES(label, tile)               \
+  SM100_ENTRY(label, , tile, true, false)        \
+  SM100_ENTRY(label, _plain, tile, false, false) \
+  SM100_ENTRY(label, _scaled, tile, true, true)
+#define SM100_TILE(weights, tokens) SM100_ENTRIES(weights##x##tokens, Sm100Tile##weights##x##tokens)
 #include "kernel/sm100/tiles.def"
 
 // Each row of grouped.def has two entries for grouped products: one with the general epilogue and
 // one with the fast one.
-#define SM100_GROUPED_ENTRY(name, tile, general)                                      \
-  extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1)              \
-      name(const __grid_constant__ nvfp4::Sm100GroupedParams params) {                \
-    nvfp4::gemm_sm100<nvfp4::Sm100Grouped<nvfp4::tile>, general, false>(params.gemm); \
-  }
-#define SM100_GROUPED_TILE(label, tile)                               \
-  SM100_GROUPED_ENTRY(nvfp4_gemm_sm100_##label##_grouped, tile, true) \
-  SM100_GROUPED_ENTRY(nvfp4_gemm_sm100_##label##_grouped_plain, tile, false)
+#define SM100_GROUPED_ENTRY(label, suffix, tile, general)              \
+  SM100_ENTRY_OF(Sm100GroupedParams, params.gemm, label, suffix, tile, \
+                 nvfp4::Sm100Grouped<nvfp4::tile>, general, false)
+#define SM100_GROUPED_TILE(label, tile)            \
+  SM100_GROUPED_ENTRY(label, _grouped, tile, true) \
+  SM100_GROUPED_ENTRY(label, _grouped_plain, tile, false)
 #include "kernel/sm100/grouped.def"
 
 // Each row of gated.def has one entry, for gated products.
-#define SM100_GATED_TILE(weights, tokens)                                                          \
-  extern "C" __global__ void __launch_bounds__(nvfp4::Sm100Gated##weights##x##tokens::kThreads, 1) \
-      nvfp4_gemm_sm100_##weights##x##tokens##_gated(                                               \
-          const __grid_constant__ nvfp4::Sm100GatedParams params) {                                \
-    nvfp4::gemm_sm100<nvfp4::Sm100Gated##weights##x##tokens, true, false>(params.gemm);            \
-  }
+#define SM100_GATED_ENTRY(label, tile) \
+  SM100_ENTRY_OF(Sm100GatedParams, params.gemm, label, _gated, tile, nvfp4::tile, true, false)
+#define SM100_GATED_TILE(weights, tokens) \
+  SM100_GATED_ENTRY(weights##x##tokens, Sm100Gated##weights##x##tokens)
 #include "kernel/sm100/gated.def"
 
 // Each row of grouped_gated.def has one entry, for grouped products that are also gated.
-#define SM100_GROUPED_GATED_TILE(label, tile)                                            \
-  extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1)                 \
-      nvfp4_gemm_sm100_##label##_grouped_gated(                                          \
-          const __grid_constant__ nvfp4::Sm100GroupedGatedParams params) {               \
-    nvfp4::gemm_sm100<nvfp4::Sm100Grouped<nvfp4::tile>, true, false>(params.gated.gemm); \
-  }
+#define SM100_GROUPED_GATED_TILE(label, tile)                                             \
+  SM100_ENTRY_OF(Sm100GroupedGatedParams, params.gated.gemm, label, _grouped_gated, tile, \
+                 nvfp4::Sm100Grouped<nvfp4::tile>, true, false)
 #include "kernel/sm100/grouped_gated.def"
-#endif

@@ -19,6 +19,7 @@
 //                   nvfp4_tokens_sm90 has decoded, or fp16 or bf16 tokens of A
 #include "kernel/common/clocks.cuh"
 #include "kernel/common/prefetch_c.cuh"
+#include "kernel/common/some_entries.h"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
@@ -29,7 +30,6 @@
 #include "kernel/sm90/multiply.cuh"
 #include "kernel/sm90/multiply_a16.cuh"
 #include "kernel/sm90/params.h"
-#include "kernel/sm90/some_tiles.h"
 #include "kernel/sm90/sums/exchange.cuh"
 #include "kernel/sm90/sums/gated.cuh"
 #include "kernel/sm90/sums/push.cuh"
@@ -505,31 +505,34 @@ __device__ void gemm_sm90(const Sm90Params& p) {
 // where the row says `once`, one for the fast epilogue with a single tile per CTA (tile.h). The
 // entries state a number of registers. With a bound on threads instead, ptxas would use every
 // register.
-#define NVFP4_GEMM_SM90_ENTRY(name, ...)                                         \
-  extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)         \
-      nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90Params params) { \
-    nvfp4::gemm_sm90<nvfp4::__VA_ARGS__>(params);                                \
-  }
-#define NVFP4_GEMM_SM90_ONCE_no(name, Tile) static_assert(!nvfp4::kHasOnceEntry<nvfp4::Tile>);
-#define NVFP4_GEMM_SM90_ONCE_yes(name, Tile)        \
+#define NVFP4_GEMM_SM90_ENTRY_OF(Params, gemm, tile, suffix, ...)                        \
+  NVFP4_IF_WANTED(                                                                       \
+      tile, suffix,                                                                      \
+      extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)             \
+          nvfp4_gemm_sm90_##tile##suffix(const __grid_constant__ nvfp4::Params params) { \
+            nvfp4::gemm_sm90<nvfp4::__VA_ARGS__>(gemm);                                  \
+          })
+#define NVFP4_GEMM_SM90_ENTRY(tile, suffix, ...) \
+  NVFP4_GEMM_SM90_ENTRY_OF(Sm90Params, params, tile, suffix, __VA_ARGS__)
+#define NVFP4_GEMM_SM90_ONCE_no(tile, Tile) static_assert(!nvfp4::kHasOnceEntry<nvfp4::Tile>);
+#define NVFP4_GEMM_SM90_ONCE_yes(tile, Tile)        \
   static_assert(nvfp4::kHasOnceEntry<nvfp4::Tile>); \
-  NVFP4_GEMM_SM90_ENTRY(name##_once, Sm90Once<nvfp4::Tile>)
-#define NVFP4_GEMM_SM90_SCALED(name, Tile)     \
+  NVFP4_GEMM_SM90_ENTRY(tile, _once, Sm90Once<nvfp4::Tile>)
+#define NVFP4_GEMM_SM90_SCALED(tile, Tile)     \
   static_assert(nvfp4::Tile::kHasScaledEntry); \
-  NVFP4_SM90_IF_WANTED(name, NVFP4_GEMM_SM90_ENTRY(name##_scaled, Sm90Scaled<nvfp4::Tile>))
+  NVFP4_GEMM_SM90_ENTRY(tile, _scaled, Sm90Scaled<nvfp4::Tile>)
 #define NVFP4_GEMM_SM90_SCALED_decoded(...)
-#define NVFP4_GEMM_SM90_SCALED_workspace(name, Tile) NVFP4_GEMM_SM90_SCALED(name, Tile)
-#define NVFP4_GEMM_SM90_ENTRIES(name, Tile, once)                                            \
-  NVFP4_SM90_IF_WANTED(name, NVFP4_GEMM_SM90_ENTRY(name, Tile)                               \
-                                 NVFP4_GEMM_SM90_ENTRY(name##_plain, Sm90Plain<nvfp4::Tile>) \
-                                     NVFP4_GEMM_SM90_ONCE_##once(name, Tile))
-#define NVFP4_GEMM_SM90_MXFP4_ONCE_no(name, Tile)
-#define NVFP4_GEMM_SM90_MXFP4_ONCE_yes(name, Tile) \
-  NVFP4_GEMM_SM90_ENTRY(name##_mxfp4_once, Sm90Mxfp4<nvfp4::Sm90Once<nvfp4::Tile>>)
-#define NVFP4_GEMM_SM90_MXFP4_ENTRIES(name, Tile, once)                                   \
-  NVFP4_SM90_IF_WANTED(                                                                   \
-      name, NVFP4_GEMM_SM90_ENTRY(name##_mxfp4, Sm90Mxfp4<nvfp4::Sm90Plain<nvfp4::Tile>>) \
-                NVFP4_GEMM_SM90_MXFP4_ONCE_##once(name, Tile))
+#define NVFP4_GEMM_SM90_SCALED_workspace(tile, Tile) NVFP4_GEMM_SM90_SCALED(tile, Tile)
+#define NVFP4_GEMM_SM90_ENTRIES(tile, Tile, once)             \
+  NVFP4_GEMM_SM90_ENTRY(tile, , Tile)                         \
+  NVFP4_GEMM_SM90_ENTRY(tile, _plain, Sm90Plain<nvfp4::Tile>) \
+  NVFP4_GEMM_SM90_ONCE_##once(tile, Tile)
+#define NVFP4_GEMM_SM90_MXFP4_ONCE_no(tile, Tile)
+#define NVFP4_GEMM_SM90_MXFP4_ONCE_yes(tile, Tile) \
+  NVFP4_GEMM_SM90_ENTRY(tile, _mxfp4_once, Sm90Mxfp4<nvfp4::Sm90Once<nvfp4::Tile>>)
+#define NVFP4_GEMM_SM90_MXFP4_ENTRIES(tile, Tile, once)                         \
+  NVFP4_GEMM_SM90_ENTRY(tile, _mxfp4, Sm90Mxfp4<nvfp4::Sm90Plain<nvfp4::Tile>>) \
+  NVFP4_GEMM_SM90_MXFP4_ONCE_##once(tile, Tile)
 #define SM90_TINY_TILE(weights, tokens, ...) \
   NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens, yes)
 #define SM90_WIDE_TILE(weights, tokens, source, sums, groups, stages, ahead, first, slots, steps, \
@@ -544,38 +547,23 @@ __device__ void gemm_sm90(const Sm90Params& p) {
 #include "kernel/sm90/tiles.def"
 
 // The rows of grouped.def also have an entry for grouped products.
-#define NVFP4_GEMM_SM90_GROUPED_ENTRY(name, ...)                                        \
-  extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)                \
-      nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90GroupedParams params) { \
-    nvfp4::gemm_sm90<nvfp4::__VA_ARGS__>(params.gemm);                                  \
-  }
-#define SM90_GROUPED_TILE(label, tile) \
-  NVFP4_SM90_IF_WANTED(label,          \
-                       NVFP4_GEMM_SM90_GROUPED_ENTRY(label##_grouped, Sm90Grouped<nvfp4::tile>))
+#define SM90_GROUPED_TILE(label, tile)                                      \
+  NVFP4_GEMM_SM90_ENTRY_OF(Sm90GroupedParams, params.gemm, label, _grouped, \
+                           Sm90Grouped<nvfp4::tile>)
 #include "kernel/sm90/grouped.def"
 
 // Each row of gated.def has two entries for gated products, one of them with the fast epilogue.
-#define NVFP4_GEMM_SM90_GATED_ENTRY(name, ...)                                        \
-  extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)              \
-      nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90GatedParams params) { \
-    nvfp4::gemm_sm90<nvfp4::__VA_ARGS__>(params.gemm);                                \
-  }
-#define SM90_GATED_TILE(label, tile, ...)                                                 \
-  NVFP4_SM90_IF_WANTED(label,                                                             \
-                       NVFP4_GEMM_SM90_GATED_ENTRY(label##_gated, Sm90Gated<nvfp4::tile>) \
-                           NVFP4_GEMM_SM90_GATED_ENTRY(label##_gated_plain,               \
-                                                       Sm90Plain<nvfp4::Sm90Gated<nvfp4::tile>>))
+#define NVFP4_GEMM_SM90_GATED_ENTRY(label, suffix, ...) \
+  NVFP4_GEMM_SM90_ENTRY_OF(Sm90GatedParams, params.gemm, label, suffix, __VA_ARGS__)
+#define SM90_GATED_TILE(label, tile, ...)                            \
+  NVFP4_GEMM_SM90_GATED_ENTRY(label, _gated, Sm90Gated<nvfp4::tile>) \
+  NVFP4_GEMM_SM90_GATED_ENTRY(label, _gated_plain, Sm90Plain<nvfp4::Sm90Gated<nvfp4::tile>>)
 #include "kernel/sm90/gated.def"
 
 // And those of grouped_gated.def one for grouped gated products.
-#define NVFP4_GEMM_SM90_GROUPED_GATED_ENTRY(name, ...)                                       \
-  extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)                     \
-      nvfp4_gemm_sm90_##name(const __grid_constant__ nvfp4::Sm90GroupedGatedParams params) { \
-    nvfp4::gemm_sm90<nvfp4::__VA_ARGS__>(params.gated.gemm);                                 \
-  }
-#define SM90_GROUPED_GATED_TILE(label, tile)                                             \
-  NVFP4_SM90_IF_WANTED(label, NVFP4_GEMM_SM90_GROUPED_GATED_ENTRY(label##_grouped_gated, \
-                                                                  Sm90GroupedGated<nvfp4::tile>))
+#define SM90_GROUPED_GATED_TILE(label, tile)                                                 \
+  NVFP4_GEMM_SM90_ENTRY_OF(Sm90GroupedGatedParams, params.gated.gemm, label, _grouped_gated, \
+                           Sm90GroupedGated<nvfp4::tile>)
 #include "kernel/sm90/grouped_gated.def"
 
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
