@@ -9,6 +9,7 @@
 #include "host/plan/checked.h"
 #include "host/words/explain.h"
 #include "test/host/plan_rules.h"
+#include "tools/harness/problem.h"
 #include "tools/testing/fuzz_input.h"
 
 namespace {
@@ -32,7 +33,7 @@ void add_fields(fuzz::Input& input, nvfp4_gemm_desc& g) {
   g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4 + below(2);
   g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4 + below(2);
   g.d_type = NVFP4_TYPE_F16 + below(3);
-  g.c_type = below(4), g.bias_type = below(4), g.activation = below(5);
+  g.c_type = below(4), g.bias_type = below(4), g.activation = below(support::kActivations);
   g.scalar_mode = below(2), g.cd_order = below(2), g.bias_axis = below(2);
   g.batch_invariant = below(2);
   if (below(4) == 1) {

@@ -87,8 +87,6 @@ TEST_CASE("gated: each tile and split has the bits of the reference, whole and c
 TEST_CASE("gated: each tile and split by the fast epilogue, with all that it takes", "[gated]") {
   const Gpu gpu;
   if (!has_gate(gpu)) return;
-  const int32_t activations[] = {NVFP4_ACTIVATION_SILU, NVFP4_ACTIVATION_GELU_TANH,
-                                 NVFP4_ACTIVATION_GELU_ERF, NVFP4_ACTIVATION_RELU};
   support::Random random(7);
   uint64_t seed = 60;
   for (const GatedTile& tile : tiles_of(gpu)) {
@@ -97,7 +95,7 @@ TEST_CASE("gated: each tile and split by the fast epilogue, with all that it tak
       const std::string name = std::string(tile.name) + "/" + std::to_string(parts);
       const Shape shape{tile.tokens + (parts == 1 ? 5 : -7), 80, 256 * (parts + 1) + 64};
       EpilogueFields f = random_column_fields(random);
-      f.gated = true, f.activation = activations[seed % 4];
+      f.gated = true, f.activation = int32_t(seed % support::kActivations);
       f.b2_tensor_scale = f.b_tensor_scale, f.alpha2 = -0.3f;
       if (f.activation == NVFP4_ACTIVATION_SILU && parts < 4) {
         f.gate_limit = 7, f.gate_alpha = 1.702f, f.gate_beta = 1;

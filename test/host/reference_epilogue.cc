@@ -8,6 +8,7 @@
 
 #include "host/reference/activation.h"
 #include "nvfp4_gemm.h"
+#include "tools/harness/problem.h"
 #include "tools/testing/catch.h"
 
 namespace {
@@ -141,7 +142,7 @@ struct Case {
     if (c.type != NVFP4_TYPE_NONE) g.c = c.bytes.data();
     if (bias.type != NVFP4_TYPE_NONE) g.bias = bias.bytes.data();
     g.bias_axis = random.below(2);
-    g.activation = random.below(5);
+    g.activation = int32_t(random.below(support::kActivations));
     scalars(random);
   }
 
