@@ -168,9 +168,10 @@ inline std::string operand_descriptors() {
   return text;
 }
 
-// Tensor memory of a tile: two accumulators, which overlap for N = 256, the scales of A, those of B.
-// A copy of tcgen05.cp takes the scales of 128 rows and 64 of K; stages follow each other in shared
-// memory. Where 64 rows are left of N, the scales of an odd tile are 2 columns further.
+// Tensor memory of a tile: two accumulators, which overlap for N = 256, then the scales of A, then
+// those of B. A copy of tcgen05.cp takes the scales of 128 rows and 64 of K; stages follow each
+// other in shared memory. Where 64 rows are left of N, the scales of an odd tile are 2 columns
+// further.
 inline std::string scale_columns() {
   std::string text = "tile,what,index,sub,tmem_addr,smem_desc\n";
   for (const uint32_t ctas : {1, 2})
