@@ -60,12 +60,12 @@ COMPILER_OF_KERNELS = $(shell cat $(COMPILER_TXT))
 # -fmad=false: the epilogue is one stated expression, with explicit fma where it wants one.
 NVCC_FLAGS  := -std=c++17 -O3 -I. -fmad=false --Werror all-warnings $(if $(LINEINFO),-lineinfo) \
                $(if $(CLOCKS),-DNVFP4_CLOCKS)
-# $(call only,TILES,ENTRIES) compiles those alone (common/some_entries.h). SM90_ONLY="64x4
-# f16_64x16" does so with tiles of the Hopper kernel; the library of such a build refuses other
-# variants. Mutants set it, the products never.
+# $(call only,TILES,ENTRIES) compiles those alone (common/some_entries.h). ONLY_TILES="64x4
+# f16_64x16" does so with tiles of the Hopper and the Blackwell kernel; the library of such a build
+# refuses other variants. Mutants set it, the products never.
 only         = $(if $1$2,-DNVFP4_ONLY $(addprefix -DNVFP4_ONLY_TILE_,$1) \
                  $(addprefix -DNVFP4_ONLY_ENTRY_,$2))
-$(SM90_PTX): NVCC_FLAGS += $(call only,$(SM90_ONLY))
+$(SM90_PTX) $(SM100_PTX): NVCC_FLAGS += $(call only,$(ONLY_TILES))
 NVRTC_FLAGS := --fmad=false $(if $(LINEINFO),-lineinfo) $(if $(CLOCKS),-DNVFP4_CLOCKS)
 NVRTC_HOME  := .tools/cuda-12.9
 NVRTC       := $(NVRTC_HOME)/nvidia/cuda_nvrtc/lib/libnvrtc.so.12

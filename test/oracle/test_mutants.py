@@ -157,6 +157,8 @@ class Images(unittest.TestCase):
 
     def test_tiles_are_those_of_the_log(self):
         self.assertEqual(copies.Loaded(self.LOG).tiles, ["64x1", "f16_64x16"])
+        self.assertEqual(copies.Loaded(self.LOG.replace("sm90", "sm100")).tiles,
+                         ["64x1", "f16_64x16"])
         self.assertIsNone(copies.Loaded("").tiles)
         self.assertIsNone(copies.Loaded(None).images)
 

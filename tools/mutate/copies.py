@@ -19,7 +19,7 @@ SOURCES = {"gemm_sm100": "kernel/sm100", "gemm_sm90": "kernel/sm90", "gemm_sm80"
 LOADED_BY_TESTS = "gemm_sm80"
 # What tests of that name load alone, compiled from kernel/sm100 for them (test/test.mk).
 OVERLAP_TESTS, OVERLAP = "with accumulators that overlap", "gemm_sm100.overlap.ptx"
-HOPPER = "gemm_sm90"
+HOPPER, BLACKWELL = "gemm_sm90", "gemm_sm100"  # of which some tiles are built
 # The library's answer where a build of some tiles lacks the one that is wanted.
 NO_ENTRY = re.compile(r"cuLibraryGetKernel refuses .*CUDA_ERROR_NOT_FOUND")
 
@@ -34,8 +34,8 @@ def files_of_labels():
 
 
 class Loaded:
-    """What a test loads of the kernels, by the library's log: image files and tiles of the Hopper
-    kernel. None where the log does not tell: then all of them."""
+    """What a test loads of the kernels, by the library's log: image files, and tiles of the Hopper
+    or the Blackwell kernel. None where the log does not tell: then all of them."""
 
     def __init__(self, log=None):
         self.images = self.tiles = None
@@ -44,7 +44,7 @@ class Loaded:
         labels = files_of_labels()
         used = re.findall(r"^nvfp4: (.+): cuLibraryGetKernel succeeds$", log, re.M)
         self.images = set().union(*(labels.get(label, set()) for label in used)) or None
-        tiles = sorted(set(re.findall(r" variant=sm90_(\w+)x\d+\b", log)))
+        tiles = sorted(set(re.findall(r" variant=sm(?:90|100)_(\w+)x\d+\b", log)))
         if tiles:
             self.tiles = tiles
 
@@ -56,7 +56,7 @@ def images_of(mutant, loaded, tree):
         sources = [f for f in tree.names() if f.startswith(folder + "/") and f.endswith(".cu")]
         if any(mutant.file in tree.reached(source) for source in sources):
             names.add(prefix)
-    family = HOPPER if "@H200" in mutant.test else "gemm_sm100"
+    family = HOPPER if "@H200" in mutant.test else BLACKWELL
 
     def wanted(image):
         if OVERLAP_TESTS in mutant.test or image == OVERLAP:
@@ -100,13 +100,13 @@ class Copy:
 
     def build(self, mutant, wanted=lambda image: False, tiles=None):
         """True if what the mutant's test uses builds. Of the images only those wanted are made, of
-        the Hopper kernel only these tiles."""
+        the Hopper and the Blackwell kernel only these tiles."""
         stay = self.built("kernel", "*.cubin*")
         stay += [p for p in self.built("test", "*.ptx")
                  if os.path.basename(p) != OVERLAP or not wanted(OVERLAP)]
         stay += [p for p in self.built("kernel", "*.ptx") if not wanted(os.path.basename(p))]
         keep = [word for path in stay for word in ("-o", os.path.relpath(path, self.root))]
-        only = [f"SM90_ONLY={' '.join(tiles)}"] if tiles is not None else []
+        only = [f"ONLY_TILES={' '.join(tiles)}"] if tiles is not None else []
         return self.run(["make", "-s", f"-j{self.jobs}", "B=build", "PACK=balance", *only, *keep,
                          *targets(mutant)], None) == 0
 
@@ -158,7 +158,8 @@ class Copy:
             if wanted(os.path.basename(image).replace(".fatbin", "")):
                 with open(image, "rb") as content:
                     made[image] = content.read()
-        tiles = loaded.tiles if any(HOPPER in os.path.basename(image) for image in made) else None
+        families = tuple(f"{family}.ptx" for family in (HOPPER, BLACKWELL))
+        tiles = loaded.tiles if any(image.endswith(families) for image in made) else None
         path = os.path.join(self.root, mutant.file)
         with open(path, "w", encoding="utf-8") as out:
             out.write(mutant.mutated(clean))

@@ -17,17 +17,17 @@ A mutants.txt lies beside the code that it attacks and holds, per mutant,
     name       file, from that folder
       test     program and its filter; program@H200 runs it with EMU_DEVICE=H200,
                @H200/3 with EMU_SMS=3 besides
-      tiles    where the test repeats itself for each tile, those that it takes (NVFP4_TILES); of
-               the Hopper kernel the others are not even compiled
+      tiles    where the test repeats itself for each tile, those that it takes (NVFP4_TILES); the
+               others are not even compiled
       in       the function; only where the code stands more than once in the file
       -        code that stands once there, white space aside; may take several lines
       +        the same code with the bug; left out where the bug is that the statement is missing
 
 The copy takes the objects along with their times, so that a mutant rebuilds what it touches and its
 test uses, and no more: of the kernels' images the PTX, since the emulator runs PTX, of what the
-test loads without the bug; of the Hopper kernel the tiles that it runs. Each test must pass in the
-untouched copy first: a test that always fails would find every bug. Where a bug makes the library
-ask for a tile that was left out, all are built and the test runs again."""
+test loads without the bug; of the Hopper and the Blackwell kernel the tiles that it runs. Each test
+must pass in the untouched copy first: a test that always fails would find every bug. Where a bug
+makes the library ask for a tile that was left out, all are built and the test runs again."""
 import argparse
 import concurrent.futures
 import os
