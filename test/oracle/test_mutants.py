@@ -42,8 +42,12 @@ class Mutants(unittest.TestCase):
                                 "  -  b();\n  -  c();\n  +  c();\n", "kernel/mutants.txt")
         self.assertEqual((mutant.old, mutant.new), ("b();\nc();", "c();"))
         self.assertEqual((mutant.file, mutant.tiles), ("kernel/x.cc", "64x1 64x4"))
-        mutant, = entries.parse("a  x.cc\n  test  t  f\n  -  b();\n", "kernel/mutants.txt")
-        self.assertEqual(mutant.new, ";")
+
+    def test_a_test_heads_the_mutants_below_it_and_a_missing_statement_is_a_semicolon(self):
+        found = entries.parse("test  t  f\na  x.cc\n  -  b();\n\nb  x.cc\n  test  u  g\n  -  c();\n"
+                              "\nc  x.cc\n  -  d();\n", "kernel/mutants.txt")
+        self.assertEqual([(m.test, m.filter, m.new) for m in found],
+                         [("t", "f", ";"), ("u", "g", ";"), ("t", "f", ";")])
 
     def test_a_function_is_told_from_its_calls(self):
         start, end = next(place.functions(SOURCE, "first"))

@@ -55,19 +55,24 @@ def joined(lines, line):
 
 def parse(text, path):
     """The mutants of a mutants.txt with this text and this path from the root."""
-    mutants, folder = [], os.path.dirname(path)
+    mutants, folder, test = [], os.path.dirname(path), (None, None)
     for number, line in enumerate(text.split("\n"), 1):
         words = line.split()
         if not words or line.startswith("#"):
+            continue
+        rest = line.strip()[len(words[0]):].strip()
+        if words[0] == "test":
+            named = words[1], rest[len(words[1]):].strip()
+            if line.startswith(" "):
+                mutants[-1].test, mutants[-1].filter = named
+            else:
+                test = named
             continue
         if not line.startswith(" "):
             if len(words) != 2:
                 sys.exit(f"{path}:{number}: expected a name and a file")
             mutants.append(Mutant(words[0], os.path.normpath(os.path.join(folder, words[1]))))
-            continue
-        rest = line.strip()[len(words[0]):].strip()
-        if words[0] == "test":
-            mutants[-1].test, mutants[-1].filter = words[1], rest[len(words[1]):].strip()
+            mutants[-1].test, mutants[-1].filter = test
         elif words[0] == "tiles":
             mutants[-1].tiles = " ".join(words[1:])
         elif words[0] == "in":

@@ -12,11 +12,12 @@ environment: eight copies, side by side.
   --check      instead of BUILD: that every mutant can be planted and its test is there
   --list       instead of BUILD: names, files and tests; with --since REV those alone
 
-A mutants.txt lies beside the code that it attacks and holds, per mutant,
+A mutants.txt lies beside the code that it attacks and holds
 
+    test       program and its filter, for the mutants below up to the next such line; program@H200
+               runs it with EMU_DEVICE=H200, @H200/3 with EMU_SMS=3 besides
     name       file, from that folder
-      test     program and its filter; program@H200 runs it with EMU_DEVICE=H200,
-               @H200/3 with EMU_SMS=3 besides
+      test     where a mutant needs another test than those around it
       tiles    where the test repeats itself for each tile, those that it takes (NVFP4_TILES); the
                others are not even compiled
       in       the function; only where the code stands more than once in the file
