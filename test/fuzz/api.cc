@@ -4,10 +4,7 @@
 // the reference's bits; whatever happened, nothing is left behind.
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "nvfp4_gemm.h"
 #include "nvfp4emu.h"

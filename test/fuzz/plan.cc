@@ -4,7 +4,6 @@
 #include "host/plan/plan.h"
 
 #include <cinttypes>
-#include <string>
 
 #include "host/plan/checked.h"
 #include "host/words/explain.h"

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: MIT
 // fp16 and bf16 activations against NVFP4 weights: on 9.0 by the kernels of its own, elsewhere by
 // mma.sync.
-#include <algorithm>
 #include <cstring>
 
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/general_gemm.h"
 
-using gemm_test::forced;
-using support::Data;
 using support::make_a16_problem;
-using support::Problem;
-using support::Shape;
 
 namespace {
 

@@ -7,15 +7,9 @@
 #include "test/gemm/grouped.h"
 #include "test/gemm/sizes.h"
 
-using gemm_test::forced;
-using gemm_test::Gpu;
-using support::Data;
 using support::DeviceBuffer;
 using support::EpilogueFields;
 using support::GeneralProblem;
-using support::make_problem;
-using support::Problem;
-using support::Shape;
 
 namespace {
 

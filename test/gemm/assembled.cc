@@ -3,9 +3,6 @@
 // them where a variant names them. With linear scales the quantizer's image is loaded as well.
 #include "test/gemm/gpu.h"
 
-using support::Data;
-using support::Problem;
-
 TEST_CASE("assembled: a named variant gives the reference's bits on 10.7 and 11.0", "[assembled]") {
   const gemm_test::Gpu gpu;
   if (gpu.info.compute_capability() != 107 && gpu.info.compute_capability() != 110) {

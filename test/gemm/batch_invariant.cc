@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
 // batch_invariant: a row of D has the same bits whatever M is and wherever the row stands.
-#include <algorithm>
-
 #include "test/gemm/gpu.h"
 #include "tools/harness/general_gemm.h"
-
-using gemm_test::Gpu;
-using support::Data;
-using support::make_problem;
-using support::Problem;
 
 namespace {
 

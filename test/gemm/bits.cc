@@ -2,14 +2,9 @@
 // The same bits. Where sums are exact, one problem has those of the reference on every device: each
 // is compared with the hash committed here, on 10.0, 10.3 and 9.0, emulated or real. And the same
 // every time: runs that overlap each other, on one stream and on several.
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 
-using gemm_test::Gpu;
-using support::Data;
 using support::DeviceGemm;
-using support::Problem;
-using support::Shape;
 
 namespace {
 

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Data whose sums are not exact: every element inside the bound that the header states, and inside
 // rtol = atol = 1e-3 of the reference.
-#include <algorithm>
-#include <cstdlib>
-#include <string>
-
 #include "test/gemm/gpu.h"
 #include "tools/harness/exact.h"
 #include "tools/harness/formats.h"
 
-using gemm_test::forced;
 using support::BoundVerdict;
-using support::Data;
-using support::make_problem;
-using support::Problem;
 
 namespace {
 

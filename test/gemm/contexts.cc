@@ -6,10 +6,6 @@
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
 
-using support::Data;
-using support::make_problem;
-using support::Problem;
-
 namespace {
 
 // A context of its own, current on the constructing thread.

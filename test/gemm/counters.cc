@@ -2,11 +2,7 @@
 // What a launch of the task's shapes does, counted by the emulator and worked out here by hand. A
 // kernel that loads, multiplies or stores anything twice shows here, although D is right.
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
-
-using support::Data;
-using support::make_problem;
 
 namespace {
 

@@ -2,14 +2,7 @@
 // K that is a multiple of 16 and not of 64: the last step of 64 ends early, and what the caller
 // keeps beside it, codes and scales, takes no part.
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
-
-using gemm_test::forced;
-using support::Data;
-using support::make_problem;
-using support::Problem;
-using support::Shape;
 
 namespace {
 

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: MIT
 // How D leaves a kernel for 10.x: in boxes by TMA where its layout and the tile let it, else by
 // threads. The same bits both ways, and nothing outside D.
-#include <algorithm>
-
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
 #include "tools/harness/general_gemm.h"
 
-using gemm_test::forced;
-using support::Data;
 using support::EpilogueFields;
 using support::GeneralProblem;
-using support::make_problem;
-using support::Shape;
 
 namespace {
 

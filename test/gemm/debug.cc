@@ -7,7 +7,6 @@
 
 #include "test/gemm/direct.h"
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 
 using gemm_test::Emulator;
 using gemm_test::launch_sm100;

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The general epilogue: every type and field against the reference's bits, alone and together. Each
 // comparison is of D's whole memory, with 0xFF around every array and in every gap.
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <mutex>
 
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/exact.h"
 #include "tools/harness/general_gemm.h"
 
-using support::Data;
 using support::EpilogueFields;
 using support::GeneralProblem;
-using support::make_problem;
-using support::Problem;
-using support::Shape;
 
 namespace {
 

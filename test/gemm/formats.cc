@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Operands in MXFP4 and in E2M1 with UE8M0 scales per 16: on 10.x both, elsewhere weights beside
 // tokens in bf16.
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <utility>
 #include <vector>
 
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/formats.h"
 #include "tools/harness/general_gemm.h"
 
-using gemm_test::forced;
-using support::Data;
 using support::Gaps;
-using support::Problem;
-using support::Shape;
 
 namespace {
 
@@ -243,7 +236,7 @@ TEST_CASE("formats: 9.0 makes infinities of tokens beyond bf16", "[formats]") {
   Problem p = with_format(make_problem({4, n, 64}, Data::exact, 81), format, Data::exact, 81);
   std::fill(p.a.codes.begin(), p.a.codes.end(), uint8_t(0));
   std::fill(p.a.scales.begin(), p.a.scales.end(), uint8_t(127));
-  std::fill(p.b.codes.begin(), p.b.codes.end(), uint8_t(0x22));      // ones
+  std::fill(p.b.codes.begin(), p.b.codes.end(), uint8_t(0x22));  // ones
   std::fill(p.b.scales.begin(), p.b.scales.end(), uint8_t(127 - 64));
   p.alpha = 0x1p-64f;
   const int64_t k = 5;

@@ -8,7 +8,6 @@
 
 namespace {
 
-using gemm_test::Gpu;
 using support::DeviceBuffer;
 using support::Random;
 

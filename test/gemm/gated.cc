@@ -3,19 +3,12 @@
 // the fields, by every tile that has an entry for them.
 #include <cstring>
 
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/general_gemm.h"
 
-using gemm_test::forced;
-using gemm_test::Gpu;
-using support::Data;
 using support::DeviceGeneral;
 using support::EpilogueFields;
 using support::GeneralProblem;
-using support::make_problem;
-using support::Problem;
-using support::Shape;
 
 namespace {
 

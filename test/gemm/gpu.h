@@ -216,3 +216,11 @@ inline bool inside_bound(const Gpu& gpu, const support::Problem& problem,
     support::leave_out();                         \
     return;                                       \
   }
+
+// What nearly every test that includes this names.
+using gemm_test::forced;
+using gemm_test::Gpu;
+using support::Data;
+using support::make_problem;
+using support::Problem;
+using support::Shape;

@@ -4,16 +4,11 @@
 // gaps and inputs every time.
 #include <array>
 
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 
 using gemm_test::few_tokens;
-using gemm_test::forced;
 using gemm_test::takes;
-using support::Data;
 using support::Gaps;
-using support::make_problem;
-using support::Problem;
 
 TEST_CASE("odd leading dimensions of D are stored element by element", "[layout]") {
   USE_GPU(gpu);

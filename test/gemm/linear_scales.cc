@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Scales in rows of K/16 bytes, of either operand or of both: 9.0 reads them as they are, 10.x
 // makes tiles of them in the workspace before each product.
-#include <algorithm>
-
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/general_gemm.h"
 
-using gemm_test::forced;
-using support::Data;
 using support::Gaps;
-using support::make_problem;
-using support::Problem;
-using support::Shape;
 
 namespace {
 

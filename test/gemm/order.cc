@@ -5,14 +5,9 @@
 #include <sstream>
 
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 
 using gemm_test::Emulator;
-using gemm_test::forced;
-using support::Data;
-using support::make_problem;
-using support::Problem;
 
 namespace {
 

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: MIT
 // The 256x256 tile of 10.x as -DNVFP4_MMA_BEFORE_CP=1 compiles it, which the library has not: its
 // two accumulators share columns, and its scales have the slots of one stage.
-#include <cstring>
-#include <string>
-#include <vector>
-
 #include "test/gemm/direct.h"
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 
 using gemm_test::Setting;
-using support::Data;
-using support::make_problem;
 using support::Module;
-using support::Problem;
 using Tile = nvfp4::Sm100Tile256x256;
 
 namespace {

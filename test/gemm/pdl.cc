@@ -2,13 +2,7 @@
 // Programmatic dependent launch: the same bits, and nothing read too early. The emulator runs one
 // grid at a time; it counts what a CTA has asked to be loaded when it waits for earlier grids.
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
-
-using gemm_test::forced;
-using support::Data;
-using support::make_problem;
-using support::Problem;
 
 namespace {
 

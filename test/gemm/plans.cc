@@ -4,12 +4,7 @@
 #include <thread>
 
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
-
-using support::Data;
-using support::make_problem;
-using support::Problem;
 
 namespace {
 

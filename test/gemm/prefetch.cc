@@ -2,20 +2,13 @@
 // C on its way before the sums are there: the bytes that a launch asks for in advance are those of
 // C, except for what shares 16 bytes with something else at either end of a tile's line; and none
 // where beta is 0.
-#include <algorithm>
-
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
 #include "tools/harness/general_gemm.h"
 
 using gemm_test::Emulator;
-using gemm_test::forced;
-using gemm_test::Gpu;
-using support::Data;
 using support::EpilogueFields;
 using support::GeneralProblem;
-using support::make_problem;
-using support::Shape;
 
 namespace {
 

@@ -2,14 +2,10 @@
 // One-hot probes: each (row, k) of the elements and each (row, block) of the scales of one tile is
 // made the only one that counts, so D spells out where the kernel took it from. Expectations are
 // closed forms; no reference takes part.
-#include <cmath>
-
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/formats.h"
 
 using support::Operand;
-using support::Problem;
 
 namespace {
 

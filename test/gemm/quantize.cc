@@ -2,7 +2,6 @@
 // Quantization on the device gives the bits of nvfp4_quantize_host: every fp16 and bf16, fp32 of
 // every exponent, either layout, any leading dimension, each source of the tensor scale. Nothing
 // outside the blocks that exist is written.
-#include <cmath>
 #include <cstring>
 
 #include "test/gemm/gpu.h"
@@ -10,7 +9,6 @@
 
 namespace {
 
-using gemm_test::Gpu;
 using support::DeviceBuffer;
 using support::Random;
 

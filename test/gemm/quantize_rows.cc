@@ -9,7 +9,6 @@
 
 namespace {
 
-using gemm_test::Gpu;
 using support::DeviceBuffer;
 
 constexpr int32_t kTypes[] = {NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Metamorphic relations: two runs of the kernel compared with each other, so that no reference can
 // be wrong together with it.
-#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -9,10 +8,7 @@
 #include "tools/harness/formats.h"
 #include "tools/harness/general_gemm.h"
 
-using support::Data;
-using support::make_problem;
 using support::Operand;
-using support::Problem;
 
 namespace {
 

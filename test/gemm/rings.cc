@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Every ring of weights wraps twice while its bytes arrive as late as they may: a consumer group
 // that runs a round ahead takes the phase before for its own and reads what has not arrived.
-#include <algorithm>
-
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/general_gemm.h"
-
-using gemm_test::forced;
-using support::Data;
-using support::make_problem;
-using support::Problem;
-using support::Shape;
 
 namespace {
 

@@ -4,17 +4,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/general_gemm.h"
 
-using gemm_test::Gpu;
-using support::Data;
 using support::EpilogueFields;
 using support::GeneralProblem;
-using support::make_problem;
-using support::Problem;
-using support::Shape;
 
 namespace {
 

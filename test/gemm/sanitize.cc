@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Every variant with every number of CTAs along K, small: what `make check-hw PART=sanitize` runs
 // under compute-sanitizer, whose tools slow a kernel down a hundredfold.
-#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -9,11 +8,6 @@
 #include "test/gemm/grouped.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/general_gemm.h"
-
-using gemm_test::forced;
-using support::Data;
-using support::make_problem;
-using support::Problem;
 
 namespace {
 

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: MIT
 // alpha, the empty sum, and problems without elements.
-#include <cmath>
-#include <limits>
-
 #include "test/gemm/gpu.h"
 #include "tools/harness/formats.h"
-
-using support::Data;
-using support::make_problem;
-using support::Problem;
 
 TEST_CASE("alpha multiplies the sum in fp32 and is rounded with it once", "[alpha]") {
   USE_GPU(gpu);

@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: MIT
 // D in E2M1 with generated scales: the bits of quantizing the same product in fp32, by every
 // variant, and nothing written beside them.
-#include <algorithm>
 #include <cmath>
 #include <cstring>
 
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/general_gemm.h"
 
-using gemm_test::forced;
-using gemm_test::Gpu;
-using support::Data;
 using support::EpilogueFields;
 using support::GeneralProblem;
-using support::make_problem;
-using support::Problem;
-using support::Shape;
 
 namespace {
 

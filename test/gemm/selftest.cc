@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: MIT
 // nvfp4_selftest: passes on what ships, and names the variant whose kernel was damaged.
 #include <dlfcn.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
-
-using gemm_test::Gpu;
 
 namespace {
 

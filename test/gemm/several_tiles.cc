@@ -2,19 +2,11 @@
 // Tiles of which a CTA of 9.0 computes one after the other where K is not shared, and a pair of
 // CTAs on 10.x: with more tiles than SMs the rings go on from tile to tile, and on 10.x sums are
 // stored while the next tile's are added up.
-#include <algorithm>
-#include <string>
-
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/general_gemm.h"
 
-using gemm_test::forced;
 using gemm_test::Setting;
-using support::Data;
-using support::make_problem;
-using support::Problem;
 
 namespace {
 

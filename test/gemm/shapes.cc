@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The ten shapes by which the GPU MODE nvfp4_gemm task judges a submission, whole. One test case
 // each, so that a failure names its shape.
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 
 namespace {

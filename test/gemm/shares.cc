@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tiles of 9.0 beyond those that every CTA of the machine that plans are made for takes alone: a
 // cluster shares each of them along K. And what becomes of them where other work keeps SMs.
-#include <cstdio>
 #include <cstring>
 
 #include "test/gemm/emulator.h"
@@ -9,11 +8,8 @@
 #include "tools/harness/general_gemm.h"
 #include "tools/harness/module.h"
 
-using gemm_test::forced;
-using support::Data;
 using support::DeviceGemm;
 using support::Driver;
-using support::Problem;
 
 namespace {
 

@@ -10,10 +10,7 @@
 using gemm_test::Sm80Image;
 using gemm_test::Sm80Kernels;
 using gemm_test::Sm80Size;
-using support::Data;
 using support::make_a16_problem;
-using support::Problem;
-using support::Shape;
 
 namespace {
 

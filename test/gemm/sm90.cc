@@ -4,13 +4,7 @@
 #include <cstring>
 
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
-
-using gemm_test::forced;
-using support::Data;
-using support::make_problem;
-using support::Problem;
 
 TEST_CASE("each tile of 9.0 gives the reference's bits, alone and along K in clusters", "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);

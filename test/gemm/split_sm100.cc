@@ -2,16 +2,10 @@
 // K shared by the CTAs of a cluster on 10.x: parts, their order, what they exchange and who stores.
 #include <cstring>
 #include <set>
-#include <string>
 
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
 #include "tools/harness/general_gemm.h"
-
-using gemm_test::forced;
-using support::Data;
-using support::make_problem;
-using support::Problem;
 
 namespace {
 

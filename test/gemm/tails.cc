@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sizes that end inside a tile, in every direction. K counts stages of 256: the sizes below end
 // inside the first, fill one, start the second, and go round the ring of stages more than once.
-#include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
-
-using gemm_test::forced;
-using support::Data;
-using support::make_problem;
 
 TEST_CASE("every M meets every N, inside and just beyond a tile", "[tails]") {
   USE_GPU(gpu);

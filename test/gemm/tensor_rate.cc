@@ -7,7 +7,6 @@
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
 #include "tools/harness/module.h"
-#include "tools/harness/problem.h"
 
 TEST_CASE("the loop that measures fp16 multiplies what it is counted for", "[wgmma]") {
   USE_GPU_OF_FAMILY(gpu, 9);

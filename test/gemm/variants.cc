@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The variants beside each other: a tile's width decides who computes an element, not its value: on
 // 9.0 up to the order of additions.
-#include <algorithm>
 #include <set>
 
 #include "test/gemm/gpu.h"
-
-using gemm_test::forced;
-using support::Data;
-using support::make_problem;
-using support::Problem;
 
 // Random scales: another order of summation would round differently.
 #define SOME_SHAPES                                                        \

@@ -3,10 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <string>
-#include <vector>
 
-#include "nvfp4_gemm.h"
 #include "tools/harness/problem.h"
 #include "tools/testing/catch.h"
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the benchmark makes of its samples: statistics, rooflines, rotation, shapes, rows of the
 // table.
-#include <algorithm>
-
 #include "bench/csv.h"
 #include "bench/figures.h"
 #include "tools/testing/catch.h"

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The bound of compute capability 9.0 against the published model of wgmma, whichever 16 elements
 // of a stage of 256 a step takes and however many parts K has.
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "tools/harness/exact.h"
 #include "tools/harness/formats.h"
-#include "tools/harness/problem.h"
 #include "tools/testing/catch.h"
 
 namespace {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The bound of compute capability 10.x against both published models of a block-scaled step: sums
 // that come near to each of its terms, and random ones at the edges.
-#include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "tools/harness/exact.h"
 #include "tools/harness/formats.h"
-#include "tools/harness/problem.h"
 #include "tools/testing/catch.h"
 
 namespace {

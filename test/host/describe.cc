@@ -2,10 +2,8 @@
 // nvfp4_gemm_describe: a plan in numbers.
 #include <cmath>
 #include <cstring>
-#include <string>
 
 #include "host/plan/variant.h"
-#include "nvfp4_gemm.h"
 #include "tools/harness/plan_info.h"
 #include "tools/testing/catch.h"
 

@@ -4,9 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <string>
 
-#include "nvfp4_gemm.h"
 #include "test/host/child.h"
 #include "tools/harness/plan_info.h"
 #include "tools/testing/catch.h"

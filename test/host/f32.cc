@@ -9,11 +9,9 @@
 #include <cstring>
 #include <iterator>
 #include <limits>
-#include <vector>
 
 #include "host/problem/enumeration.h"
 #include "host/reference/activation.h"
-#include "nvfp4_gemm.h"
 #include "tools/harness/problem.h"
 #include "tools/testing/catch.h"
 

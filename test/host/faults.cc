@@ -15,12 +15,9 @@
 #include <map>
 #include <set>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "host/cuda/driver.h"
 #include "host/plan/variant.h"
-#include "nvfp4_gemm.h"
 #include "nvfp4emu.h"
 #include "test/host/child.h"
 #include "tools/testing/catch.h"

@@ -2,13 +2,9 @@
 // Operands with UE8M0 scales: the reference against a sum bit by bit, and which products have a
 // kernel.
 #include <array>
-#include <cmath>
 #include <cstring>
-#include <string>
-#include <vector>
 
 #include "host/base/operand_format.h"
-#include "nvfp4_gemm.h"
 #include "tools/harness/formats.h"
 #include "tools/harness/problem.h"
 #include "tools/testing/catch.h"

@@ -5,8 +5,6 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <string>
-#include <vector>
 
 #include "host/base/f32.h"
 #include "host/reference/activation.h"

@@ -2,7 +2,6 @@
 // The rules of nvfp4_grouped_desc, and its plans, without a driver.
 #include <cstring>
 #include <functional>
-#include <string>
 
 #include "nvfp4_gemm.h"
 #include "tools/testing/catch.h"

@@ -8,7 +8,6 @@
 #include <iterator>
 #include <regex>
 #include <set>
-#include <string>
 #include <thread>
 
 #include "nvfp4_gemm.h"

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The log callback. What goes to stderr without one: driver.cc.
 #include <atomic>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "nvfp4_gemm.h"
 #include "test/host/child.h"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Verdicts on elements that are infinite or NaN: right where a sum inside the bound may become
 // them.
-#include <cmath>
-
 #include "tools/harness/compare.h"
 #include "tools/harness/formats.h"
 #include "tools/testing/catch.h"

@@ -3,18 +3,13 @@
 // shapes with a name (test/golden/plans.csv).
 #include "host/plan/family.h"
 
-#include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "host/plan/checked.h"
 #include "test/host/csv.h"
 #include "test/host/plan_rules.h"
 #include "tools/harness/problem.h"
-#include "tools/testing/catch.h"
 
 namespace {
 

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The planner of 10.x beside the timing model, whose closed form it is: what it chooses, by what
 // the simulation said of every variant, whole and cut (bench/results).
-#include <algorithm>
 #include <cstdio>
 #include <map>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "host/family/token_policy.h"
 #include "host/plan/family.h"
 #include "host/plan/proof.h"
 #include "test/host/csv.h"
 #include "test/host/plan_rules.h"
-#include "tools/testing/catch.h"
 
 namespace {
 

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The planner of the mma.sync kernel: what it chooses on 9.0 beside times of every variant there,
 // and what holds on each architecture that it serves.
-#include <algorithm>
-#include <cstring>
 #include <map>
-#include <sstream>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "host/plan/family.h"
-#include "nvfp4_gemm.h"
 #include "test/host/csv.h"
 #include "test/host/plan_rules.h"
 #include "tools/harness/plan_info.h"
-#include "tools/testing/catch.h"
 
 namespace {
 

@@ -2,16 +2,11 @@
 // Quantization: every code, every scale byte, the rules for zero, NaN and infinity, and the
 // roundings of the golden table.
 #include <cfenv>
-#include <cmath>
 #include <cstring>
-#include <limits>
-#include <string>
-#include <vector>
 
 #include "nvfp4_gemm.h"
 #include "test/host/csv.h"
 #include "tools/harness/formats.h"
-#include "tools/testing/catch.h"
 
 namespace {
 

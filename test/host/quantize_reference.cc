@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: MIT
 // nvfp4_quantize_reference and nvfp4_dequantize_reference beside the host functions of fp32: values
 // of each type, each source of the tensor scale, and nothing read or written that is not said.
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 
-#include <vector>
-
-#include "nvfp4_gemm.h"
 #include "tools/harness/formats.h"
 #include "tools/harness/problem.h"
 #include "tools/testing/catch.h"

@@ -4,10 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
-#include <vector>
 
-#include "nvfp4_gemm.h"
 #include "tools/harness/problem.h"
 #include "tools/testing/catch.h"
 

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT
 // nvfp4_gemm_reference against a naive computation in 128-bit integers, and its rules for NaN,
 // infinity, zero and rounding.
-#include <cmath>
 #include <cstring>
-#include <limits>
-#include <vector>
 
 #include "nvfp4_gemm.h"
 #include "test/host/csv.h"
 #include "tools/harness/formats.h"
-#include "tools/testing/catch.h"
 
 namespace {
 

@@ -4,14 +4,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
-#include <string>
-#include <vector>
 
 #include "host/problem/enumeration.h"
-#include "nvfp4_gemm.h"
 #include "tools/harness/general_gemm.h"
 #include "tools/harness/plan_info.h"
-#include "tools/harness/problem.h"
 #include "tools/nvfp4/described.h"
 #include "tools/nvfp4/options.h"
 #include "tools/testing/catch.h"

@@ -2,10 +2,7 @@
 // D in E2M1 with scales, by the reference: the bits of quantizing the same product in fp32, nothing
 // else written, and its rules.
 #include <cstring>
-#include <string>
-#include <vector>
 
-#include "nvfp4_gemm.h"
 #include "tools/harness/problem.h"
 #include "tools/testing/catch.h"
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <sstream>
-#include <string>
 #include <vector>
 
 #include "nvfp4_gemm.h"

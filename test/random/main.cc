@@ -2,14 +2,10 @@
 // check_random [--problems N] [--seed S] [--first I] | --problem LINE: random problems on the
 // device that the loader finds, on all cores. Exit code 1 where one is wrong; its line makes it
 // again.
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
-#include <string>
-#include <thread>
 
 #include "tools/harness/parallel.h"
 #include "tools/harness/progress.h"

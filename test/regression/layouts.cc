@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Where scales and elements lie, and what a number in them means.
-#include <cmath>
-
 #include "test/regression/regression.h"
 #include "tools/harness/formats.h"
 

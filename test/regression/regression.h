@@ -13,12 +13,7 @@
 
 namespace regression {
 
-using gemm_test::forced;
-using support::Data;
 using support::Gaps;
-using support::make_problem;
-using support::Problem;
-using support::Shape;
 
 // D with the padding of the scales holding `poison`.
 inline std::vector<uint16_t> run(const gemm_test::Gpu& gpu, const Problem& problem,

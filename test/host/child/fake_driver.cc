@@ -11,7 +11,6 @@
 //   FAKE_MISSING=name       this entry point is not there
 //   FAKE_ANSWERS=name:first:code,...   call number `first` and all later ones of `name` answer
 //   `code` FAKE_JIT_LOG=text       written to the error log when cuLibraryLoadData fails
-
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

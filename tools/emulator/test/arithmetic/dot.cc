@@ -7,9 +7,7 @@
 #include "tools/emulator/test/arithmetic/dot_reference.h"
 #include "tools/emulator/test/support/unit_support.h"
 
-using emu::AccumulatorType;
-using emu::DotOperands;
-using emu::ElementType;
+using namespace emu;
 using unit::FloatFormat;
 using unit::Random;
 

@@ -2,7 +2,6 @@
 // PTX text into the emulator's front end: a module, or a refusal that says where. The first byte
 // chooses the compute capability.
 #include <algorithm>
-#include <string>
 
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/ptx/module.h"

@@ -3,7 +3,6 @@
 // the emulator alike. With --pair it runs one program of tools/emulator/test/pairs instead, in a
 // process of its own, for compute-sanitizer.
 #include <cstdio>
-#include <cstring>
 
 #include "tools/emulator/test/h200/device.h"
 #include "tools/emulator/test/pairs/pairs.h"

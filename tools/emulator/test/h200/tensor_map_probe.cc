@@ -4,17 +4,11 @@
 // field by field with what is written down here from driver 580 on an H200.
 // NVFP4_TENSOR_MAP_DUMP=file also writes every case as a row of numbers, for a table of what some
 // other driver makes.
-#include <cuda.h>
-
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <string>
-#include <vector>
 
 #include "tools/emulator/test/h200/device.h"
-#include "tools/testing/catch.h"
 
 namespace {
 

@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 
 #include "tools/emulator/test/h200/device.h"
 #include "tools/emulator/test/models/warp_mma.h"
 #include "tools/emulator/test/models/wgmma.h"
-#include "tools/testing/catch.h"
 
 namespace {
 

@@ -6,9 +6,7 @@
 #include "tools/emulator/hardware/copy_groups.h"
 #include "tools/emulator/test/support/unit_support.h"
 
-using emu::AsyncQueue;
-using emu::CopyGroups;
-using emu::Order;
+using namespace emu;
 
 namespace {
 

@@ -5,13 +5,7 @@
 #include "tools/emulator/hardware/smem_descriptor.h"
 #include "tools/emulator/test/support/unit_support.h"
 
-using emu::AccumulatorType;
-using emu::ElementType;
-using emu::MmaKind;
-using emu::MmaShape;
-using emu::ScaleType;
-using emu::SmemDescriptor;
-using emu::Swizzle;
+using namespace emu;
 using unit::golden;
 using unit::number;
 

@@ -5,8 +5,7 @@
 
 #include "tools/emulator/test/support/unit_machine.h"
 
-using emu::MmaCommand;
-using emu::MmaKind;
+using namespace emu;
 using unit::Machine;
 using unit::Pair;
 using unit::Random;

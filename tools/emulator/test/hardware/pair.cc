@@ -3,10 +3,7 @@
 #include "tools/emulator/test/support/scaled_model.h"
 #include "tools/emulator/test/support/unit_machine.h"
 
-using emu::CopyShape;
-using emu::MmaCommand;
-using emu::ScaleType;
-using emu::TensorMemory;
+using namespace emu;
 using unit::Machine;
 using unit::number;
 using unit::Pair;

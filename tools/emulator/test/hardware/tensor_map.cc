@@ -6,8 +6,7 @@
 #include "tools/emulator/hardware/tensor_map_bits.h"
 #include "tools/emulator/test/support/unit_support.h"
 
-using emu::TensorMap;
-using emu::TensorMapArguments;
+using namespace emu;
 
 namespace {
 

@@ -6,9 +6,7 @@
 #include "tools/emulator/hardware/tensor_memory.h"
 #include "tools/emulator/test/support/unit_support.h"
 
-using emu::AccessShape;
-using emu::Cell;
-using emu::TensorMemory;
+using namespace emu;
 using unit::golden;
 using unit::number;
 

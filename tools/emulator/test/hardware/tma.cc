@@ -4,12 +4,7 @@
 
 #include "tools/emulator/test/support/unit_support.h"
 
-using emu::GlobalMemory;
-using emu::SharedMemory;
-using emu::Swizzle;
-using emu::TensorMap;
-using emu::TensorMapArguments;
-using emu::TmaCoordinates;
+using namespace emu;
 
 namespace {
 

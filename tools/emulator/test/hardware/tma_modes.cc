@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: MIT
 // TMA beyond tiles: four rows, columns of pixels, elements with gaps, subnormals flushed; against
 // index arithmetic written out here.
-#include <array>
 #include <cstring>
 #include "tools/emulator/hardware/tensor_map_bits.h"
 #include "tools/emulator/hardware/tma.h"
 
 #include "tools/emulator/test/support/unit_support.h"
 
-using emu::GlobalMemory;
-using emu::SharedMemory;
-using emu::TensorMap;
-using emu::TensorMapArguments;
-using emu::TmaCoordinates;
-using emu::TmaMode;
+using namespace emu;
 
 namespace {
 

@@ -6,8 +6,7 @@
 #include "tools/emulator/test/models/wgmma.h"
 #include "tools/emulator/test/support/unit_support.h"
 
-using emu::AccumulatorType;
-using emu::ElementType;
+using namespace emu;
 using support::Wgmma;
 using support::WgmmaData;
 

@@ -2,8 +2,6 @@
 // Asynchronous work that outlives its CTA.
 #include "tools/emulator/test/support/exec_support.h"
 
-using exec_test::contains;
-
 TEST_CASE("a bulk copy that nobody waited for when its CTA ends is a fault, early or late") {
   const exec_test::SettingsGuard guard;
   emu::settings().order = GENERATE(emu::Order::soonest, emu::Order::latest, emu::Order::random);

@@ -4,7 +4,6 @@
 #include "tools/emulator/test/support/exec_support.h"
 
 using emu::FaultKind;
-using exec_test::contains;
 
 namespace {
 

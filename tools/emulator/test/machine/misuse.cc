@@ -5,10 +5,7 @@
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/exec_support.h"
 
-using emu::FaultKind;
-using emu::Order;
-using exec_test::contains;
-using exec_test::fault;
+using namespace emu;
 using Words = std::vector<uint32_t>;
 
 TEST_CASE("a barrier with a count waits for warps that have ended") {

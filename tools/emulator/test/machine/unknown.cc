@@ -4,10 +4,6 @@
 // compilers hoist arithmetic over the test of whether there is anything to compute with.
 #include "tools/emulator/test/support/exec_support.h"
 
-using exec_test::contains;
-using exec_test::fault;
-using exec_test::run;
-
 namespace {
 
 constexpr exec_test::Shape warp{{}, {32}, {}};

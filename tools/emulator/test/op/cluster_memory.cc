@@ -4,9 +4,6 @@
 #include "tools/emulator/test/support/exec_support.h"
 
 using emu::FaultKind;
-using exec_test::contains;
-using exec_test::fault;
-using exec_test::run;
 using exec_test::SettingsGuard;
 using exec_test::Shape;
 using Words = std::vector<uint32_t>;

@@ -2,7 +2,6 @@
 // Instructions that combine the values of a warp's lanes, or of a block's threads.
 #include "tools/emulator/test/support/exec_support.h"
 
-using exec_test::run;
 using Words = std::vector<uint32_t>;
 
 namespace {

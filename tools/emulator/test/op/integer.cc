@@ -2,7 +2,6 @@
 // Values of integer instructions, worked out by hand from the PTX manual.
 #include "tools/emulator/test/support/exec_support.h"
 
-using exec_test::eval;
 using exec_test::Widths;
 
 TEST_CASE("integer sums wrap and saturate") {

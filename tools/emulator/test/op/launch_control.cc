@@ -2,9 +2,6 @@
 // clusterlaunchcontrol: every tile is done once, by any CTA.
 #include "tools/emulator/test/support/exec_support.h"
 
-using exec_test::contains;
-using exec_test::fault;
-using exec_test::run;
 using exec_test::SettingsGuard;
 using exec_test::Shape;
 using Words = std::vector<uint32_t>;

@@ -7,8 +7,6 @@
 
 #include "tools/emulator/test/support/exec_support.h"
 
-using exec_test::eval;
-
 namespace {
 
 uint64_t f64(const std::string& instruction, double a, double b = 1, double c = 1) {

@@ -2,9 +2,6 @@
 // ldmatrix and stmatrix against index arithmetic.
 #include "tools/emulator/test/support/exec_support.h"
 
-using exec_test::contains;
-using exec_test::fault;
-using exec_test::run;
 using Words = std::vector<uint32_t>;
 
 namespace {

@@ -6,7 +6,6 @@
 
 #include "tools/emulator/test/support/exec_support.h"
 
-using exec_test::contains;
 using Words = std::vector<uint32_t>;
 
 namespace {

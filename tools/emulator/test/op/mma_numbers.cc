@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // mma.sync on numbers that need the model of its sums, and as PTX programs meet it.
-#include <cstring>
-
 #include "tools/emulator/test/models/warp_mma.h"
 #include "tools/emulator/test/support/exec_support.h"
 #include "tools/emulator/test/support/unit_device.h"

@@ -5,8 +5,6 @@
 
 #include "tools/emulator/test/support/exec_support.h"
 
-using exec_test::contains;
-using exec_test::fault;
 using Words = std::vector<uint32_t>;
 
 namespace {

@@ -7,10 +7,6 @@
 #include "tools/emulator/test/support/exec_support.h"
 
 using emu::format;
-using exec_test::contains;
-using exec_test::eval;
-using exec_test::fault;
-using exec_test::run;
 using exec_test::Shape;
 
 TEST_CASE("max and min take three operands, and their magnitudes with .abs") {

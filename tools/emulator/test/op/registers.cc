@@ -4,8 +4,6 @@
 #include "tools/emulator/test/support/ptx_support.h"
 
 using emu::FaultKind;
-using exec_test::contains;
-using exec_test::run;
 
 namespace {
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // wgmma as PTX programs meet it: every layout, and the same program with one line taken away.
-#include <cstring>
-
 #include "tools/emulator/test/models/wgmma.h"
 #include "tools/emulator/test/support/exec_support.h"
 #include "tools/emulator/test/support/unit_device.h"

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Clocks that know single lanes beside whole warps.
-#include <algorithm>
-
 #include "tools/emulator/order/clock.h"
 #include "tools/testing/catch.h"
 

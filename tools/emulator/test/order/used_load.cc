@@ -3,8 +3,6 @@
 // them knows the load to be over. The manual knows of tcgen05.wait::ld alone.
 #include "tools/emulator/test/support/exec_support.h"
 
-using exec_test::contains;
-
 namespace {
 
 // Frees the columns after `use` of the registers %r5 and %r6 of one load, %r7 of the next.

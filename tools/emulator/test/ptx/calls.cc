@@ -8,7 +8,6 @@
 #include "tools/emulator/test/support/ptx_support.h"
 
 using emu::FaultKind;
-using exec_test::contains;
 
 namespace {
 

@@ -4,7 +4,6 @@
 
 #include "tools/emulator/ptx/lexer.h"
 #include "tools/emulator/test/support/ptx_support.h"
-#include "tools/testing/catch.h"
 
 namespace {
 

@@ -53,3 +53,9 @@ struct SettingsGuard {
 bool contains(const std::string& text, const std::string& part);
 
 }  // namespace exec_test
+
+// What nearly every test that includes this names.
+using exec_test::contains;
+using exec_test::eval;
+using exec_test::fault;
+using exec_test::run;

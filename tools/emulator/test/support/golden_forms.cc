@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "tools/emulator/test/support/golden_forms.h"
 
-#include <cstdint>
-#include <cstdio>
 #include <sstream>
 
 #include "tools/testing/golden_tables.h"

@@ -9,8 +9,6 @@
 
 #include "tools/emulator/test/support/exec_support.h"
 
-using exec_test::contains;
-
 namespace {
 
 const std::string memory = ".shared .align 16 .b8 s[64];";
