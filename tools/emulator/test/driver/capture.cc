@@ -4,9 +4,6 @@
 
 #include "tools/emulator/test/support/driver_session.h"
 
-using driver_test::in_child;
-using driver_test::Session;
-
 namespace {
 
 // add: *p += 1. twice: *p *= 2. hasty: *p = *p, waits for no thread and lets dependents start.
@@ -54,20 +51,20 @@ struct World {
     add = s.function(module, "add");
     twice = s.function(module, "twice");
     hasty = s.function(module, "hasty");
-    IS(s, s.cuMemAlloc(&p, 64), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&p, 64));
     set(0);
-    IS(s, s.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    IS(s, s.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    IS(s, s.cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-    IS(s, s.cuEventCreate(&join, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
+    OK(s, s.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(s, s.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    OK(s, s.cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+    OK(s, s.cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
   }
 
   void set(uint32_t value) {
-    for (int i = 0; i < 16; ++i) IS(s, s.cuMemcpyHtoD(p + 4 * i, &value, 4), CUDA_SUCCESS);
+    for (int i = 0; i < 16; ++i) OK(s, s.cuMemcpyHtoD(p + 4 * i, &value, 4));
   }
   uint32_t value(int at = 0) {
     uint32_t v = 0;
-    IS(s, s.cuMemcpyDtoH(&v, p + 4 * at, 4), CUDA_SUCCESS);
+    OK(s, s.cuMemcpyDtoH(&v, p + 4 * at, 4));
     return v;
   }
   CUresult launch(CUfunction f, CUstream where, CUdeviceptr argument, bool early = false) {
@@ -79,20 +76,20 @@ struct World {
     return s.cuLaunchKernelEx(&config, f, params, nullptr);
   }
   void begin(CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
-    IS(s, s.cuStreamBeginCapture(stream, mode), CUDA_SUCCESS);
+    OK(s, s.cuStreamBeginCapture(stream, mode));
   }
   void end(CUresult wanted) { IS(s, s.cuStreamEndCapture(stream, &graph), wanted); }
   CUstreamCaptureStatus status(CUstream of) {
     auto seen = CUstreamCaptureStatus(77);
-    IS(s, s.cuStreamIsCapturing(of, &seen), CUDA_SUCCESS);
+    OK(s, s.cuStreamIsCapturing(of, &seen));
     return seen;
   }
   void run(int times) {
     CUgraphExec instance = nullptr;
-    IS(s, s.cuGraphInstantiateWithFlags(&instance, graph, 0), CUDA_SUCCESS);
-    IS(s, s.cuGraphUpload(instance, other), CUDA_SUCCESS);
-    for (int i = 0; i < times; ++i) IS(s, s.cuGraphLaunch(instance, other), CUDA_SUCCESS);
-    IS(s, s.cuGraphExecDestroy(instance), CUDA_SUCCESS);
+    OK(s, s.cuGraphInstantiateWithFlags(&instance, graph, 0));
+    OK(s, s.cuGraphUpload(instance, other));
+    for (int i = 0; i < times; ++i) OK(s, s.cuGraphLaunch(instance, other));
+    OK(s, s.cuGraphExecDestroy(instance));
     IS(s, s.cuGraphLaunch(instance, other), CUDA_ERROR_INVALID_VALUE);
   }
 };
@@ -105,10 +102,10 @@ TEST_CASE("Captured work does not run, and a graph runs it as often as it is lau
     w.begin();
     IS(s, w.status(w.stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
     IS(s, w.status(w.other), CU_STREAM_CAPTURE_STATUS_NONE);
-    IS(s, w.launch(w.add, w.stream, w.p), CUDA_SUCCESS);
-    IS(s, w.launch(w.twice, w.stream, w.p), CUDA_SUCCESS);
-    IS(s, s.cuMemcpyDtoDAsync(w.p + 4, w.p, 4, w.stream), CUDA_SUCCESS);
-    IS(s, s.cuMemsetD8Async(w.p + 8, 7, 4, w.stream), CUDA_SUCCESS);
+    OK(s, w.launch(w.add, w.stream, w.p));
+    OK(s, w.launch(w.twice, w.stream, w.p));
+    OK(s, s.cuMemcpyDtoDAsync(w.p + 4, w.p, 4, w.stream));
+    OK(s, s.cuMemsetD8Async(w.p + 8, 7, 4, w.stream));
     w.end(CUDA_SUCCESS);
     IS(s, w.value(), 0);
     IS(s, w.status(w.stream), CU_STREAM_CAPTURE_STATUS_NONE);
@@ -120,16 +117,16 @@ TEST_CASE("Captured work does not run, and a graph runs it as often as it is lau
     CUgraphNode nodes[4] = {};
     size_t count = 0;
     CUgraphNodeType type{};
-    IS(s, s.cuGraphGetNodes(w.graph, nullptr, &count), CUDA_SUCCESS);
+    OK(s, s.cuGraphGetNodes(w.graph, nullptr, &count));
     IS(s, count, 4);
-    IS(s, s.cuGraphGetNodes(w.graph, nodes, &count), CUDA_SUCCESS);
+    OK(s, s.cuGraphGetNodes(w.graph, nodes, &count));
     const CUgraphNodeType types[] = {CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_KERNEL,
                                      CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMSET};
     for (int i = 0; i < 4; ++i) {
-      IS(s, s.cuGraphNodeGetType(nodes[i], &type), CUDA_SUCCESS);
+      OK(s, s.cuGraphNodeGetType(nodes[i], &type));
       IS(s, type, types[i]);
     }
-    IS(s, s.cuGraphDestroy(w.graph), CUDA_SUCCESS);
+    OK(s, s.cuGraphDestroy(w.graph));
     IS(s, s.cuGraphDestroy(w.graph), CUDA_ERROR_INVALID_VALUE);
     auto ledger = s.extension<decltype(&nvfp4emu_ledger)>("nvfp4emu_ledger");
     nvfp4emu_counts alive;
@@ -143,18 +140,18 @@ TEST_CASE(
   in_child([](Session& s) {
     World w(s);
     w.begin();
-    IS(s, w.launch(w.add, w.stream, w.p, true), CUDA_SUCCESS);
-    IS(s, w.launch(w.twice, w.stream, w.p, true), CUDA_SUCCESS);
-    IS(s, s.cuMemsetD8Async(w.p + 8, 7, 4, w.stream), CUDA_SUCCESS);
-    IS(s, w.launch(w.add, w.stream, w.p, true), CUDA_SUCCESS);
-    IS(s, w.launch(w.add, w.stream, w.p, false), CUDA_SUCCESS);
+    OK(s, w.launch(w.add, w.stream, w.p, true));
+    OK(s, w.launch(w.twice, w.stream, w.p, true));
+    OK(s, s.cuMemsetD8Async(w.p + 8, 7, 4, w.stream));
+    OK(s, w.launch(w.add, w.stream, w.p, true));
+    OK(s, w.launch(w.add, w.stream, w.p, false));
     w.end(CUDA_SUCCESS);
     CUgraphNode from[8], to[8];
     CUgraphEdgeData data[8] = {};
     size_t count = 0;
-    IS(s, s.cuGraphGetEdges(w.graph, nullptr, nullptr, nullptr, &count), CUDA_SUCCESS);
+    OK(s, s.cuGraphGetEdges(w.graph, nullptr, nullptr, nullptr, &count));
     IS(s, count, 4);
-    IS(s, s.cuGraphGetEdges(w.graph, from, to, data, &count), CUDA_SUCCESS);
+    OK(s, s.cuGraphGetEdges(w.graph, from, to, data, &count));
     const int types[] = {CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC, 0, 0, 0};
     for (int i = 0; i < 4; ++i) {
       IS(s, data[i].type, types[i]);
@@ -181,7 +178,7 @@ TEST_CASE("A kernel after a programmatic edge is compared with the kernel ahead,
       return hazards;
     };
     auto launch = [&](CUfunction f, CUdeviceptr at, bool programmatic, CUstream stream) {
-      IS(s, w.launch(f, stream, at, programmatic), CUDA_SUCCESS);
+      OK(s, w.launch(f, stream, at, programmatic));
     };
     auto two = [&](CUfunction f, CUdeviceptr at, bool programmatic) {
       return [=, &w] {
@@ -197,7 +194,7 @@ TEST_CASE("A kernel after a programmatic edge is compared with the kernel ahead,
     IS(s, found([&] { launch(w.hasty, w.p, true, w.stream); }, 3), 0);
     IS(s, found([&] {
          launch(w.hasty, w.p, true, w.stream);
-         IS(s, s.cuMemsetD8Async(w.p + 8, 7, 4, w.stream), CUDA_SUCCESS);
+         OK(s, s.cuMemsetD8Async(w.p + 8, 7, 4, w.stream));
          launch(w.hasty, w.p, true, w.stream);
        }),
        0);
@@ -205,12 +202,12 @@ TEST_CASE("A kernel after a programmatic edge is compared with the kernel ahead,
     for (int shared : {0, 1, 2}) {
       const uint64_t hazards = found([&] {
         launch(w.hasty, w.p + 12, true, w.stream);
-        IS(s, s.cuEventRecord(w.fork, w.stream), CUDA_SUCCESS);
-        IS(s, s.cuStreamWaitEvent(w.other, w.fork, 0), CUDA_SUCCESS);
+        OK(s, s.cuEventRecord(w.fork, w.stream));
+        OK(s, s.cuStreamWaitEvent(w.other, w.fork, 0));
         launch(w.hasty, w.p, false, w.stream);
         launch(w.hasty, w.p + 4, false, w.other);
-        IS(s, s.cuEventRecord(w.join, w.other), CUDA_SUCCESS);
-        IS(s, s.cuStreamWaitEvent(w.stream, w.join, 0), CUDA_SUCCESS);
+        OK(s, s.cuEventRecord(w.join, w.other));
+        OK(s, s.cuStreamWaitEvent(w.stream, w.join, 0));
         launch(w.hasty, w.p + 4 * shared, true, w.stream);
       });
       IS(s, hazards > 0, shared < 2);
@@ -222,27 +219,27 @@ TEST_CASE("Events fork a capture into a second stream and join it again") {
   in_child({{"EMU_ORDER", "latest"}}, [](Session& s) {
     World w(s);
     w.begin();
-    IS(s, w.launch(w.add, w.stream, w.p), CUDA_SUCCESS);
-    IS(s, s.cuEventRecord(w.fork, w.stream), CUDA_SUCCESS);
-    IS(s, s.cuStreamWaitEvent(w.other, w.fork, 0), CUDA_SUCCESS);
+    OK(s, w.launch(w.add, w.stream, w.p));
+    OK(s, s.cuEventRecord(w.fork, w.stream));
+    OK(s, s.cuStreamWaitEvent(w.other, w.fork, 0));
     IS(s, w.status(w.other), CU_STREAM_CAPTURE_STATUS_ACTIVE);
-    IS(s, w.launch(w.twice, w.stream, w.p), CUDA_SUCCESS);
-    IS(s, w.launch(w.add, w.other, w.p + 4), CUDA_SUCCESS);
-    IS(s, s.cuEventRecord(w.join, w.other), CUDA_SUCCESS);
-    IS(s, s.cuStreamWaitEvent(w.stream, w.join, 0), CUDA_SUCCESS);
-    IS(s, s.cuMemcpyDtoDAsync(w.p + 8, w.p + 4, 4, w.stream), CUDA_SUCCESS);
+    OK(s, w.launch(w.twice, w.stream, w.p));
+    OK(s, w.launch(w.add, w.other, w.p + 4));
+    OK(s, s.cuEventRecord(w.join, w.other));
+    OK(s, s.cuStreamWaitEvent(w.stream, w.join, 0));
+    OK(s, s.cuMemcpyDtoDAsync(w.p + 8, w.p + 4, 4, w.stream));
     w.end(CUDA_SUCCESS);
     IS(s, w.status(w.other), CU_STREAM_CAPTURE_STATUS_NONE);
     size_t edges = 0;
-    IS(s, s.cuGraphGetEdges(w.graph, nullptr, nullptr, nullptr, &edges), CUDA_SUCCESS);
+    OK(s, s.cuGraphGetEdges(w.graph, nullptr, nullptr, nullptr, &edges));
     IS(s, edges, 4);  // add -> twice, add -> add, both -> copy
     w.run(2);
     IS(s, w.value(), 6);
     IS(s, w.value(2), 2);
     // The event's record happened in the capture only.
     IS(s, s.cuEventQuery(w.fork), CUDA_ERROR_CAPTURED_EVENT);
-    IS(s, s.cuEventRecord(w.fork, w.stream), CUDA_SUCCESS);
-    IS(s, s.cuEventQuery(w.fork), CUDA_SUCCESS);
+    OK(s, s.cuEventRecord(w.fork, w.stream));
+    OK(s, s.cuEventQuery(w.fork));
   });
 }
 
@@ -252,12 +249,12 @@ TEST_CASE("A graph's independent branches run in an order that the seed chooses"
     in_child({{"EMU_ORDER", order}}, [&](Session& s) {
       World w(s);
       w.begin();
-      IS(s, s.cuEventRecord(w.fork, w.stream), CUDA_SUCCESS);
-      IS(s, s.cuStreamWaitEvent(w.other, w.fork, 0), CUDA_SUCCESS);
-      IS(s, w.launch(w.add, w.stream, w.p), CUDA_SUCCESS);
-      IS(s, w.launch(w.twice, w.other, w.p), CUDA_SUCCESS);
-      IS(s, s.cuEventRecord(w.join, w.other), CUDA_SUCCESS);
-      IS(s, s.cuStreamWaitEvent(w.stream, w.join, 0), CUDA_SUCCESS);
+      OK(s, s.cuEventRecord(w.fork, w.stream));
+      OK(s, s.cuStreamWaitEvent(w.other, w.fork, 0));
+      OK(s, w.launch(w.add, w.stream, w.p));
+      OK(s, w.launch(w.twice, w.other, w.p));
+      OK(s, s.cuEventRecord(w.join, w.other));
+      OK(s, s.cuStreamWaitEvent(w.stream, w.join, 0));
       w.end(CUDA_SUCCESS);
       w.run(1);
       IS(s, w.value(), std::string(order) == "soonest" ? 2 : 1);
@@ -272,9 +269,9 @@ TEST_CASE("A capture with a fork that is not joined, or that was never begun, gi
     w.begin();
     IS(s, s.cuStreamBeginCapture(w.stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
        CUDA_ERROR_ILLEGAL_STATE);
-    IS(s, s.cuEventRecord(w.fork, w.stream), CUDA_SUCCESS);
-    IS(s, s.cuStreamWaitEvent(w.other, w.fork, 0), CUDA_SUCCESS);
-    IS(s, w.launch(w.add, w.other, w.p), CUDA_SUCCESS);
+    OK(s, s.cuEventRecord(w.fork, w.stream));
+    OK(s, s.cuStreamWaitEvent(w.other, w.fork, 0));
+    OK(s, w.launch(w.add, w.other, w.p));
     w.graph = reinterpret_cast<CUgraph>(1);
     w.end(CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
     IS(s, w.graph == nullptr, 1);
@@ -328,7 +325,7 @@ TEST_CASE("A call that waits or allocates is refused while a capture forbids it,
       IS(s, w.launch(w.add, w.stream, w.p), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
       w.end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
       IS(s, w.graph == nullptr, 1);
-      IS(s, row.call(w), CUDA_SUCCESS);
+      OK(s, row.call(w));
     });
   }
 }
@@ -353,16 +350,16 @@ TEST_CASE("The mode of the capture and of the thread decide who may make unsafe 
     in_child([&](Session& s) {
       World w(s);
       CUcontext context = nullptr;
-      IS(s, s.cuCtxGetCurrent(&context), CUDA_SUCCESS);
+      OK(s, s.cuCtxGetCurrent(&context));
       w.begin(row.capture);
       const auto call = [&] {
         CUstreamCaptureMode mode = row.thread;
         CUdeviceptr q = 0;
-        IS(s, s.cuCtxSetCurrent(context), CUDA_SUCCESS);
-        IS(s, s.cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+        OK(s, s.cuCtxSetCurrent(context));
+        OK(s, s.cuThreadExchangeStreamCaptureMode(&mode));
         IS(s, mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
         IS(s, s.cuMemAlloc(&q, 16), row.answer);
-        IS(s, s.cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+        OK(s, s.cuThreadExchangeStreamCaptureMode(&mode));
         IS(s, mode, row.thread);
       };
       if (row.own_thread) call();
@@ -376,7 +373,7 @@ TEST_CASE("What would tie a capture to work outside it ends the capture") {
   constexpr auto invalidated = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
   in_child([](Session& s) {  // an event of before
     World w(s);
-    IS(s, s.cuEventRecord(w.fork, w.other), CUDA_SUCCESS);
+    OK(s, s.cuEventRecord(w.fork, w.other));
     w.begin();
     IS(s, s.cuStreamWaitEvent(w.stream, w.fork, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
     IS(s, w.status(w.stream), invalidated);
@@ -384,24 +381,24 @@ TEST_CASE("What would tie a capture to work outside it ends the capture") {
   in_child([](Session& s) {  // the legacy stream beside a blocking one
     World w(s);
     CUstream blocking = nullptr;
-    IS(s, s.cuStreamCreate(&blocking, CU_STREAM_DEFAULT), CUDA_SUCCESS);
-    IS(s, s.cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    OK(s, s.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    OK(s, s.cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_GLOBAL));
     IS(s, w.launch(w.add, nullptr, w.p), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     IS(s, w.status(blocking), invalidated);
-    IS(s, w.launch(w.add, w.other, w.p), CUDA_SUCCESS);
+    OK(s, w.launch(w.add, w.other, w.p));
   });
   in_child([](Session& s) {  // the legacy stream beside one that does not wait for it
     World w(s);
     w.begin();
-    IS(s, w.launch(w.add, nullptr, w.p), CUDA_SUCCESS);
+    OK(s, w.launch(w.add, nullptr, w.p));
     w.end(CUDA_SUCCESS);
     IS(s, w.value(), 1);
   });
   in_child([](Session& s) {  // two captures
     World w(s);
     w.begin();
-    IS(s, s.cuStreamBeginCapture(w.other, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
-    IS(s, s.cuEventRecord(w.fork, w.other), CUDA_SUCCESS);
+    OK(s, s.cuStreamBeginCapture(w.other, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(s, s.cuEventRecord(w.fork, w.other));
     IS(s, s.cuStreamWaitEvent(w.stream, w.fork, 0), CUDA_ERROR_STREAM_CAPTURE_MERGE);
     IS(s, w.status(w.stream), invalidated);
     IS(s, w.status(w.other), invalidated);
@@ -413,22 +410,22 @@ TEST_CASE("A capture ends where it began: same stream, and same thread unless it
     World w(s);
     CUcontext context = nullptr;
     CUgraph graph = nullptr;
-    IS(s, s.cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    OK(s, s.cuCtxGetCurrent(&context));
     w.begin();
     std::thread([&] {
-      IS(s, s.cuCtxSetCurrent(context), CUDA_SUCCESS);
+      OK(s, s.cuCtxSetCurrent(context));
       IS(s, s.cuStreamEndCapture(w.stream, &graph), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     }).join();
-    IS(s, s.cuEventRecord(w.fork, w.stream), CUDA_SUCCESS);
-    IS(s, s.cuStreamWaitEvent(w.other, w.fork, 0), CUDA_SUCCESS);
+    OK(s, s.cuEventRecord(w.fork, w.stream));
+    OK(s, s.cuStreamWaitEvent(w.other, w.fork, 0));
     IS(s, s.cuStreamEndCapture(w.other, &graph), CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     w.end(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     w.begin(CU_STREAM_CAPTURE_MODE_RELAXED);
     std::thread([&] {
-      IS(s, s.cuCtxSetCurrent(context), CUDA_SUCCESS);
-      IS(s, s.cuStreamEndCapture(w.stream, &graph), CUDA_SUCCESS);
+      OK(s, s.cuCtxSetCurrent(context));
+      OK(s, s.cuStreamEndCapture(w.stream, &graph));
     }).join();
-    IS(s, s.cuStreamDestroy(w.stream), CUDA_SUCCESS);
+    OK(s, s.cuStreamDestroy(w.stream));
   });
 }
 
@@ -437,10 +434,10 @@ TEST_CASE("A bad address in a captured copy is found when the graph runs") {
     World w(s);
     CUgraphExec instance = nullptr;
     w.begin();
-    IS(s, s.cuMemsetD8Async(w.p + 60, 0, 8, w.stream), CUDA_SUCCESS);
+    OK(s, s.cuMemsetD8Async(w.p + 60, 0, 8, w.stream));
     w.end(CUDA_SUCCESS);
-    IS(s, s.cuGraphInstantiateWithFlags(&instance, w.graph, 0), CUDA_SUCCESS);
-    IS(s, s.cuGraphLaunch(instance, w.stream), CUDA_SUCCESS);
+    OK(s, s.cuGraphInstantiateWithFlags(&instance, w.graph, 0));
+    OK(s, s.cuGraphLaunch(instance, w.stream));
     IS(s, s.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
   });
 }

@@ -4,9 +4,6 @@
 
 #include "tools/emulator/test/support/driver_session.h"
 
-using driver_test::in_child;
-using driver_test::Session;
-
 TEST_CASE("Without a current context work is refused with INVALID_CONTEXT") {
   in_child([](Session& s) {
     CUcontext context = reinterpret_cast<CUcontext>(1);
@@ -14,8 +11,8 @@ TEST_CASE("Without a current context work is refused with INVALID_CONTEXT") {
     CUstream stream = nullptr;
     CUevent event = nullptr;
     CUmodule module = nullptr;
-    IS(s, s.cuInit(0), CUDA_SUCCESS);
-    IS(s, s.cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    OK(s, s.cuInit(0));
+    OK(s, s.cuCtxGetCurrent(&context));
     IS(s, context == nullptr, 1);
     IS(s, s.cuMemAlloc(&address, 16), CUDA_ERROR_INVALID_CONTEXT);
     IS(s, s.cuMemAlloc(nullptr, 16), CUDA_ERROR_INVALID_CONTEXT);
@@ -26,7 +23,7 @@ TEST_CASE("Without a current context work is refused with INVALID_CONTEXT") {
     IS(s, s.cuCtxSynchronize(), CUDA_ERROR_INVALID_CONTEXT);
     IS(s, s.cuCtxPopCurrent(&context), CUDA_ERROR_INVALID_CONTEXT);
     IS(s, s.cuCtxPushCurrent(nullptr), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuMemFree(0), CUDA_SUCCESS);
+    OK(s, s.cuMemFree(0));
     IS(s, s.cuMemFree(0x1234), CUDA_ERROR_INVALID_VALUE);
   });
 }
@@ -37,45 +34,45 @@ TEST_CASE("The primary context lives from the first retain to the last release")
     CUdeviceptr address = 0;
     unsigned flags = 0;
     int active = -1;
-    IS(s, s.cuInit(0), CUDA_SUCCESS);
+    OK(s, s.cuInit(0));
     IS(s, s.cuDevicePrimaryCtxRelease(0), CUDA_ERROR_INVALID_CONTEXT);
-    IS(s, s.cuDevicePrimaryCtxGetState(0, &flags, &active), CUDA_SUCCESS);
+    OK(s, s.cuDevicePrimaryCtxGetState(0, &flags, &active));
     IS(s, active, 0);
-    IS(s, s.cuDevicePrimaryCtxRetain(&first, 0), CUDA_SUCCESS);
-    IS(s, s.cuDevicePrimaryCtxRetain(&second, 0), CUDA_SUCCESS);
+    OK(s, s.cuDevicePrimaryCtxRetain(&first, 0));
+    OK(s, s.cuDevicePrimaryCtxRetain(&second, 0));
     IS(s, first == second, 1);
-    IS(s, s.cuCtxSetCurrent(first), CUDA_SUCCESS);
-    IS(s, s.cuMemAlloc(&address, 64), CUDA_SUCCESS);
+    OK(s, s.cuCtxSetCurrent(first));
+    OK(s, s.cuMemAlloc(&address, 64));
     IS(s, s.cuCtxDestroy(first), CUDA_ERROR_INVALID_CONTEXT);
-    IS(s, s.cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
-    IS(s, s.cuMemAlloc(&address, 64), CUDA_SUCCESS);
-    IS(s, s.cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+    OK(s, s.cuDevicePrimaryCtxRelease(0));
+    OK(s, s.cuMemAlloc(&address, 64));
+    OK(s, s.cuDevicePrimaryCtxRelease(0));
     IS(s, s.cuMemAlloc(&address, 64), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    IS(s, s.cuCtxGetCurrent(&current), CUDA_SUCCESS);
+    OK(s, s.cuCtxGetCurrent(&current));
     IS(s, current == first, 1);
-    IS(s, s.cuDevicePrimaryCtxRetain(&second, 0), CUDA_SUCCESS);
-    IS(s, s.cuMemAlloc(&address, 64), CUDA_SUCCESS);
+    OK(s, s.cuDevicePrimaryCtxRetain(&second, 0));
+    OK(s, s.cuMemAlloc(&address, 64));
   });
 }
 
 TEST_CASE("Each thread has a stack of contexts of its own") {
   in_child([](Session& s) {
     CUcontext primary = s.start(), made = nullptr, seen = nullptr;
-    IS(s, s.cuCtxCreate(&made, nullptr, 0, 0), CUDA_SUCCESS);
-    IS(s, s.cuCtxGetCurrent(&seen), CUDA_SUCCESS);
+    OK(s, s.cuCtxCreate(&made, nullptr, 0, 0));
+    OK(s, s.cuCtxGetCurrent(&seen));
     IS(s, seen == made, 1);
     std::thread([&] {
-      IS(s, s.cuCtxGetCurrent(&seen), CUDA_SUCCESS);
+      OK(s, s.cuCtxGetCurrent(&seen));
       IS(s, seen == nullptr, 1);
-      IS(s, s.cuCtxPushCurrent(made), CUDA_SUCCESS);
+      OK(s, s.cuCtxPushCurrent(made));
     }).join();
-    IS(s, s.cuCtxPopCurrent(&seen), CUDA_SUCCESS);
+    OK(s, s.cuCtxPopCurrent(&seen));
     IS(s, seen == made, 1);
-    IS(s, s.cuCtxGetCurrent(&seen), CUDA_SUCCESS);
+    OK(s, s.cuCtxGetCurrent(&seen));
     IS(s, seen == primary, 1);
-    IS(s, s.cuCtxPushCurrent(made), CUDA_SUCCESS);
-    IS(s, s.cuCtxDestroy(made), CUDA_SUCCESS);
-    IS(s, s.cuCtxGetCurrent(&seen), CUDA_SUCCESS);
+    OK(s, s.cuCtxPushCurrent(made));
+    OK(s, s.cuCtxDestroy(made));
+    OK(s, s.cuCtxGetCurrent(&seen));
     IS(s, seen == primary, 1);
     IS(s, s.cuCtxPushCurrent(made), CUDA_ERROR_INVALID_CONTEXT);
   });
@@ -85,9 +82,9 @@ TEST_CASE("A context that another thread destroyed is reported as destroyed") {
   in_child([](Session& s) {
     CUcontext made = nullptr;
     CUdeviceptr address = 0;
-    IS(s, s.cuInit(0), CUDA_SUCCESS);
-    IS(s, s.cuCtxCreate(&made, nullptr, 0, 0), CUDA_SUCCESS);
-    std::thread([&] { IS(s, s.cuCtxDestroy(made), CUDA_SUCCESS); }).join();
+    OK(s, s.cuInit(0));
+    OK(s, s.cuCtxCreate(&made, nullptr, 0, 0));
+    std::thread([&] { OK(s, s.cuCtxDestroy(made)); }).join();
     IS(s, s.cuMemAlloc(&address, 64), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     IS(s, s.cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
   });
@@ -99,19 +96,19 @@ TEST_CASE("Stream and event handles that do not exist are refused") {
     CUstream stream = nullptr;
     CUevent event = nullptr;
     IS(s, s.cuStreamCreate(&stream, 99), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    OK(s, s.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     IS(s, s.cuEventCreate(&event, 99), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuEventCreate(&event, 0), CUDA_SUCCESS);
-    IS(s, s.cuStreamWaitEvent(stream, event, 0), CUDA_SUCCESS);
+    OK(s, s.cuEventCreate(&event, 0));
+    OK(s, s.cuStreamWaitEvent(stream, event, 0));
     IS(s, s.cuStreamWaitEvent(stream, nullptr, 0), CUDA_ERROR_INVALID_HANDLE);
     IS(s, s.cuEventRecord(nullptr, stream), CUDA_ERROR_INVALID_HANDLE);
-    IS(s, s.cuStreamSynchronize(CU_STREAM_LEGACY), CUDA_SUCCESS);
-    IS(s, s.cuStreamSynchronize(CU_STREAM_PER_THREAD), CUDA_SUCCESS);
+    OK(s, s.cuStreamSynchronize(CU_STREAM_LEGACY));
+    OK(s, s.cuStreamSynchronize(CU_STREAM_PER_THREAD));
     IS(s, s.cuStreamDestroy(nullptr), CUDA_ERROR_INVALID_HANDLE);
-    IS(s, s.cuStreamDestroy(stream), CUDA_SUCCESS);
+    OK(s, s.cuStreamDestroy(stream));
     IS(s, s.cuStreamDestroy(stream), CUDA_ERROR_INVALID_HANDLE);
     IS(s, s.cuEventRecord(event, stream), CUDA_ERROR_INVALID_HANDLE);
-    IS(s, s.cuEventDestroy(event), CUDA_SUCCESS);
+    OK(s, s.cuEventDestroy(event));
     IS(s, s.cuEventQuery(event), CUDA_ERROR_INVALID_HANDLE);
   });
 }
@@ -121,15 +118,15 @@ TEST_CASE("The time between two events needs both recorded and timed") {
     s.start();
     CUevent a = nullptr, b = nullptr, untimed = nullptr;
     float ms = -1;
-    IS(s, s.cuEventCreate(&a, 0), CUDA_SUCCESS);
-    IS(s, s.cuEventCreate(&b, 0), CUDA_SUCCESS);
-    IS(s, s.cuEventCreate(&untimed, CU_EVENT_DISABLE_TIMING), CUDA_SUCCESS);
-    IS(s, s.cuEventQuery(a), CUDA_SUCCESS);
+    OK(s, s.cuEventCreate(&a, 0));
+    OK(s, s.cuEventCreate(&b, 0));
+    OK(s, s.cuEventCreate(&untimed, CU_EVENT_DISABLE_TIMING));
+    OK(s, s.cuEventQuery(a));
     IS(s, s.cuEventElapsedTime(&ms, a, b), CUDA_ERROR_INVALID_HANDLE);
-    IS(s, s.cuEventRecord(a, nullptr), CUDA_SUCCESS);
-    IS(s, s.cuEventRecord(b, nullptr), CUDA_SUCCESS);
-    IS(s, s.cuEventRecord(untimed, nullptr), CUDA_SUCCESS);
-    IS(s, s.cuEventElapsedTime(&ms, a, b), CUDA_SUCCESS);
+    OK(s, s.cuEventRecord(a, nullptr));
+    OK(s, s.cuEventRecord(b, nullptr));
+    OK(s, s.cuEventRecord(untimed, nullptr));
+    OK(s, s.cuEventElapsedTime(&ms, a, b));
     IS(s, ms >= 0, 1);
     IS(s, s.cuEventElapsedTime(&ms, a, untimed), CUDA_ERROR_INVALID_HANDLE);
   });

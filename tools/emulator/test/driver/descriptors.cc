@@ -4,9 +4,6 @@
 
 #include "tools/emulator/test/support/driver_session.h"
 
-using driver_test::in_child;
-using driver_test::Session;
-
 TEST_CASE("A shared-memory descriptor is explained, or refused with a sentence for each field") {
   in_child([](Session& s) {
     const auto read =

@@ -4,16 +4,13 @@
 
 #include "tools/emulator/test/support/driver_session.h"
 
-using driver_test::in_child;
-using driver_test::Session;
-
 TEST_CASE("Before cuInit only the version and the entry points can be asked for") {
   in_child([](Session& s) {
     int n = 0;
     CUcontext context = nullptr;
     CUdeviceptr address = 0;
     CUlibrary library = nullptr;
-    IS(s, s.cuDriverGetVersion(&n), CUDA_SUCCESS);
+    OK(s, s.cuDriverGetVersion(&n));
     IS(s, n, 13000);
     IS(s, s.cuDeviceGetCount(&n), CUDA_ERROR_NOT_INITIALIZED);
     IS(s, s.cuCtxGetCurrent(&context), CUDA_ERROR_NOT_INITIALIZED);
@@ -21,9 +18,9 @@ TEST_CASE("Before cuInit only the version and the entry points can be asked for"
     IS(s, s.cuLibraryLoadData(&library, "x", nullptr, nullptr, 0, nullptr, nullptr, 0),
        CUDA_ERROR_NOT_INITIALIZED);
     IS(s, s.cuInit(1), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuInit(0), CUDA_SUCCESS);
-    IS(s, s.cuInit(0), CUDA_SUCCESS);
-    IS(s, s.cuDeviceGetCount(&n), CUDA_SUCCESS);
+    OK(s, s.cuInit(0));
+    OK(s, s.cuInit(0));
+    OK(s, s.cuDeviceGetCount(&n));
     IS(s, n, 1);
   });
 }
@@ -77,7 +74,7 @@ TEST_CASE("cuGetProcAddress gives each CUDA version its own signature of a name"
 TEST_CASE("An older driver version hides the entry points that it did not have") {
   in_child({{"EMU_DRIVER_VERSION", "12040"}}, [](Session& s) {
     int version = 0;
-    IS(s, s.cuDriverGetVersion(&version), CUDA_SUCCESS);
+    OK(s, s.cuDriverGetVersion(&version));
     IS(s, version, 12040);
     look_up(s, "cuCtxCreate", 12050, CUDA_ERROR_INVALID_VALUE, false, 77);
     look_up(s, "cuLibraryLoadData", 12040, CUDA_SUCCESS, true, found);
@@ -87,9 +84,9 @@ TEST_CASE("An older driver version hides the entry points that it did not have")
 TEST_CASE("Error names and texts exist for every status and for no other number") {
   in_child([](Session& s) {
     const char* text = nullptr;
-    IS(s, s.cuGetErrorName(CUDA_ERROR_NO_BINARY_FOR_GPU, &text), CUDA_SUCCESS);
+    OK(s, s.cuGetErrorName(CUDA_ERROR_NO_BINARY_FOR_GPU, &text));
     s.says("209", text, "CUDA_ERROR_NO_BINARY_FOR_GPU");
-    IS(s, s.cuGetErrorString(CUDA_ERROR_TENSOR_MEMORY_LEAK, &text), CUDA_SUCCESS);
+    OK(s, s.cuGetErrorString(CUDA_ERROR_TENSOR_MEMORY_LEAK, &text));
     IS(s, text != nullptr && *text != 0, 1);
     IS(s, s.cuGetErrorName(CUresult(9999), &text), CUDA_ERROR_INVALID_VALUE);
     IS(s, text == nullptr, 1);
@@ -124,8 +121,8 @@ TEST_CASE("EMU_DEVICE chooses the device that programs see") {
     in_child({{"EMU_DEVICE", d.key}}, [&](Session& s) {
       char name[100] = "";
       int value = 0;
-      IS(s, s.cuInit(0), CUDA_SUCCESS);
-      IS(s, s.cuDeviceGetName(name, sizeof name, 0), CUDA_SUCCESS);
+      OK(s, s.cuInit(0));
+      OK(s, s.cuDeviceGetName(name, sizeof name, 0));
       s.says("the name", name, d.name);
       auto attribute = [&](CUdevice_attribute which) {
         return s.cuDeviceGetAttribute(&value, which, 0) == CUDA_SUCCESS ? value : -1;
@@ -146,7 +143,7 @@ TEST_CASE("Devices and attributes that do not exist are refused") {
     int value = 0;
     CUdevice device = 0;
     char name[5];
-    IS(s, s.cuInit(0), CUDA_SUCCESS);
+    OK(s, s.cuInit(0));
     IS(s, s.cuDeviceGet(&device, 1), CUDA_ERROR_INVALID_DEVICE);
     IS(s, s.cuDeviceGet(&device, -1), CUDA_ERROR_INVALID_DEVICE);
     IS(s, s.cuDeviceGetAttribute(&value, CUdevice_attribute(9999), 0), CUDA_ERROR_INVALID_VALUE);
@@ -155,7 +152,7 @@ TEST_CASE("Devices and attributes that do not exist are refused") {
        CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 7),
        CUDA_ERROR_INVALID_DEVICE);
-    IS(s, s.cuDeviceGetName(name, sizeof name, 0), CUDA_SUCCESS);
+    OK(s, s.cuDeviceGetName(name, sizeof name, 0));
     IS(s, strcmp(name, "NVID"), 0);
   });
 }

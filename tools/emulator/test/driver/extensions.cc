@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
 // nvfp4emu.h: planned failures, the record of calls, the ledger, counters, settings; and the
 // exports.
-#include <string>
-
 #include "tools/emulator/test/support/driver_session.h"
-
-using driver_test::in_child;
-using driver_test::Session;
 
 namespace {
 
@@ -49,17 +44,15 @@ TEST_CASE("A vector addition runs from PTX text to its result") {
     std::vector<uint32_t> a(n), b(n), c(n + 8, 0);
     for (uint32_t i = 0; i < n; ++i) a[i] = 3 * i, b[i] = 0x10000 + i;
     CUdeviceptr pa = 0, pb = 0, pc = 0;
-    for (CUdeviceptr* p : {&pa, &pb, &pc}) IS(s, s.cuMemAlloc(p, 4 * (n + 8)), CUDA_SUCCESS);
-    IS(s, s.cuMemcpyHtoD(pa, a.data(), 4 * n), CUDA_SUCCESS);
-    IS(s, s.cuMemcpyHtoD(pb, b.data(), 4 * n), CUDA_SUCCESS);
+    for (CUdeviceptr* p : {&pa, &pb, &pc}) OK(s, s.cuMemAlloc(p, 4 * (n + 8)));
+    OK(s, s.cuMemcpyHtoD(pa, a.data(), 4 * n));
+    OK(s, s.cuMemcpyHtoD(pb, b.data(), 4 * n));
     uint32_t count = n;
     void* parameters[] = {&pa, &pb, &pc, &count};
-    IS(s,
-       s.cuLaunchKernel(f, (n + threads - 1) / threads, 1, 1, threads, 1, 1, 0, nullptr, parameters,
-                        nullptr),
-       CUDA_SUCCESS);
-    IS(s, s.cuCtxSynchronize(), CUDA_SUCCESS);
-    IS(s, s.cuMemcpyDtoH(c.data(), pc, 4 * (n + 8)), CUDA_SUCCESS);
+    OK(s, s.cuLaunchKernel(f, (n + threads - 1) / threads, 1, 1, threads, 1, 1, 0, nullptr,
+                           parameters, nullptr));
+    OK(s, s.cuCtxSynchronize());
+    OK(s, s.cuMemcpyDtoH(c.data(), pc, 4 * (n + 8)));
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < n; ++i) wrong += c[i] != 4 * i + 0x10000;
     for (uint32_t i = n; i < n + 8; ++i) wrong += c[i] != 0xFFFFFFFF;  // untouched beyond the end
@@ -90,10 +83,10 @@ TEST_CASE("Findings are counted by the rule that they broke") {
     auto counters = s.extension<decltype(&nvfp4emu_counters)>("nvfp4emu_counters");
     auto of_rule = s.extension<decltype(&nvfp4emu_findings_of)>("nvfp4emu_findings_of");
     CUdeviceptr p = 0;
-    IS(s, s.cuMemAlloc(&p, 512), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&p, 512));
     void* params[] = {&p};
-    IS(s, s.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr), CUDA_SUCCESS);
-    IS(s, s.cuCtxSynchronize(), CUDA_SUCCESS);
+    OK(s, s.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, nullptr, params, nullptr));
+    OK(s, s.cuCtxSynchronize());
     uint64_t formal = 0, lanes = 0, fences = 0;
     IS(s, counters("formal_hazards", &formal), 0);
     IS(s, of_rule("lanes", &lanes), 0);
@@ -115,16 +108,16 @@ TEST_CASE("A planned failure comes at its call and once") {
     IS(s, fail("cuNope", 1, CUDA_ERROR_OUT_OF_MEMORY), -1);
     IS(s, fail("cuMemAlloc", 2, CUDA_ERROR_OUT_OF_MEMORY), 0);
     IS(s, pending(), 1);
-    IS(s, s.cuMemAlloc(&p, 64), CUDA_SUCCESS);
-    IS(s, s.cuMemFree(p), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&p, 64));
+    OK(s, s.cuMemFree(p));
     p = 77;
     IS(s, s.cuMemAlloc(&p, 64), CUDA_ERROR_OUT_OF_MEMORY);
     IS(s, p, 77);
     IS(s, pending(), 0);
-    IS(s, s.cuMemAlloc(&p, 64), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&p, 64));
     IS(s, fail("cuMemAlloc", 1, CUDA_ERROR_OUT_OF_MEMORY), 0);
     IS(s, fail("cuMemAlloc", 0, 0), 0);
-    IS(s, s.cuMemAlloc(&p, 64), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&p, 64));
   });
 }
 
@@ -169,12 +162,11 @@ TEST_CASE("The ledger counts what lives and is empty after the clean-up") {
     CUevent event = nullptr;
     CUdeviceptr p = 0;
     void* host = nullptr;
-    IS(s, s.cuLibraryLoadData(&library, add, nullptr, nullptr, 0, nullptr, nullptr, 0),
-       CUDA_SUCCESS);
-    IS(s, s.cuStreamCreate(&stream, 0), CUDA_SUCCESS);
-    IS(s, s.cuEventCreate(&event, 0), CUDA_SUCCESS);
-    IS(s, s.cuMemAlloc(&p, 100), CUDA_SUCCESS);
-    IS(s, s.cuMemHostAlloc(&host, 100, 0), CUDA_SUCCESS);
+    OK(s, s.cuLibraryLoadData(&library, add, nullptr, nullptr, 0, nullptr, nullptr, 0));
+    OK(s, s.cuStreamCreate(&stream, 0));
+    OK(s, s.cuEventCreate(&event, 0));
+    OK(s, s.cuMemAlloc(&p, 100));
+    OK(s, s.cuMemHostAlloc(&host, 100, 0));
     ledger(&now);
     IS(s, now.allocations, 1);
     IS(s, now.allocated_bytes, 100);
@@ -184,9 +176,9 @@ TEST_CASE("The ledger counts what lives and is empty after the clean-up") {
     IS(s, now.streams, 1);
     IS(s, now.events, 1);
     IS(s, now.contexts, 1);
-    IS(s, s.cuModuleUnload(module), CUDA_SUCCESS);
-    IS(s, s.cuLibraryUnload(library), CUDA_SUCCESS);
-    IS(s, s.cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+    OK(s, s.cuModuleUnload(module));
+    OK(s, s.cuLibraryUnload(library));
+    OK(s, s.cuDevicePrimaryCtxRelease(0));
     ledger(&now);
     IS(s, now.allocations + now.allocated_bytes + now.host_allocations, 0);
     IS(s, now.modules + now.libraries + now.streams + now.events + now.contexts, 0);
@@ -209,7 +201,7 @@ TEST_CASE("Settings change between launches and refuse what they do not know") {
     uint64_t zero = 0;
     void* parameters[] = {&zero, &zero, &zero, &zero};
     IS(s, set("EMU_MAX_INSTRUCTIONS", "3"), 0);
-    IS(s, s.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+    OK(s, s.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
     IS(s, s.cuCtxSynchronize(), CUDA_ERROR_LAUNCH_TIMEOUT);
   });
 }
@@ -235,12 +227,12 @@ TEST_CASE("Tensor maps are encoded where there is a TMA and refused by the rules
   };
   std::string errors = in_child([&](Session& s) {
     IS(s, encode(s, 128, CU_TENSOR_MAP_SWIZZLE_128B), CUDA_ERROR_NOT_INITIALIZED);
-    IS(s, s.cuInit(0), CUDA_SUCCESS);
+    OK(s, s.cuInit(0));
     IS(s, encode(s, 128, CU_TENSOR_MAP_SWIZZLE_128B), CUDA_ERROR_INVALID_CONTEXT);
     s.start();
-    IS(s, encode(s, 128, CU_TENSOR_MAP_SWIZZLE_128B), CUDA_SUCCESS);
+    OK(s, encode(s, 128, CU_TENSOR_MAP_SWIZZLE_128B));
     IS(s, encode(s, 144, CU_TENSOR_MAP_SWIZZLE_128B), CUDA_ERROR_INVALID_VALUE);
-    IS(s, encode(s, 144, CU_TENSOR_MAP_SWIZZLE_NONE), CUDA_SUCCESS);
+    OK(s, encode(s, 144, CU_TENSOR_MAP_SWIZZLE_NONE));
     alignas(64) CUtensorMap map = {};
     IS(s, s.cuTensorMapReplaceAddress(&map, reinterpret_cast<void*>(0x2000)),
        CUDA_ERROR_INVALID_VALUE);
@@ -265,10 +257,10 @@ TEST_CASE("Tensor maps of pixel columns are encoded and refused by their own rul
                                      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   };
   std::string errors = in_child([&](Session& s) {
-    IS(s, s.cuInit(0), CUDA_SUCCESS);
+    OK(s, s.cuInit(0));
     IS(s, encode(s, 64, -1), CUDA_ERROR_INVALID_CONTEXT);
     s.start();
-    IS(s, encode(s, 64, -1), CUDA_SUCCESS);
+    OK(s, encode(s, 64, -1));
     IS(s, encode(s, 80, -1), CUDA_ERROR_INVALID_VALUE);  // the swizzle spans 64 bytes
     IS(s, encode(s, 64, -9), CUDA_ERROR_INVALID_VALUE);  // the box is empty
   });

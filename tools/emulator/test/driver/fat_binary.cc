@@ -7,13 +7,10 @@
 //   103a)
 #include <cstdint>
 #include <cstring>
-#include <vector>
 
 #include "tools/emulator/driver/unpack.h"
 #include "tools/emulator/test/support/driver_session.h"
 
-using driver_test::in_child;
-using driver_test::Session;
 using Bytes = std::vector<char>;
 
 namespace {
@@ -64,11 +61,10 @@ void has(Session& s, CUlibrary library, const char* name, CUresult expected) {
 // The library has newer0 to newer2, and from the other files nothing.
 void is_the_newer_one(Session& s, const void* image) {
   CUlibrary library = nullptr;
-  IS(s, s.cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0),
-     CUDA_SUCCESS);
+  OK(s, s.cuLibraryLoadData(&library, image, nullptr, nullptr, 0, nullptr, nullptr, 0));
   for (const char* name : {"newer0", "newer1", "newer2"}) has(s, library, name, CUDA_SUCCESS);
   for (const char* name : {"older0", "other"}) has(s, library, name, CUDA_ERROR_NOT_FOUND);
-  IS(s, s.cuLibraryUnload(library), CUDA_SUCCESS);
+  OK(s, s.cuLibraryUnload(library));
 }
 
 CUresult loaded(Session& s, const void* image) {

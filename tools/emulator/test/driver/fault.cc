@@ -6,9 +6,6 @@
 
 #include "tools/emulator/test/support/driver_session.h"
 
-using driver_test::in_child;
-using driver_test::Session;
-
 namespace {
 
 const char* const kernels = R"(.version 8.0
@@ -34,14 +31,14 @@ TEST_CASE("A kernel that strays leaves ILLEGAL_ADDRESS behind and says where") {
     CUlibrary library = nullptr;
     int value = 0;
     constexpr auto sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
-    IS(s, s.cuModuleLoadData(&module, kernels), CUDA_SUCCESS);
-    IS(s, s.cuStreamCreate(&stream, 0), CUDA_SUCCESS);
-    IS(s, s.cuMemAlloc(&p, 64), CUDA_SUCCESS);
+    OK(s, s.cuModuleLoadData(&module, kernels));
+    OK(s, s.cuStreamCreate(&stream, 0));
+    OK(s, s.cuMemAlloc(&p, 64));
     CUfunction f = s.function(module, "store");
-    IS(s, s.launch(f, p + 60), CUDA_SUCCESS);
-    IS(s, s.cuCtxSynchronize(), CUDA_SUCCESS);
+    OK(s, s.launch(f, p + 60));
+    OK(s, s.cuCtxSynchronize());
 
-    IS(s, s.launch(f, p + 64), CUDA_SUCCESS);
+    OK(s, s.launch(f, p + 64));
     IS(s, s.cuCtxSynchronize(), sticky);
     IS(s, s.cuCtxSynchronize(), sticky);
     IS(s, s.cuMemAlloc(&q, 64), sticky);
@@ -53,11 +50,10 @@ TEST_CASE("A kernel that strays leaves ILLEGAL_ADDRESS behind and says where") {
     IS(s, s.cuStreamQuery(stream), sticky);
     IS(s, s.cuStreamDestroy(stream), sticky);
     IS(s, s.cuCtxCreate(&current, nullptr, 0, 0), sticky);
-    IS(s, s.cuCtxGetCurrent(&current), CUDA_SUCCESS);
+    OK(s, s.cuCtxGetCurrent(&current));
     IS(s, current == context, 1);
-    IS(s, s.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0), CUDA_SUCCESS);
-    IS(s, s.cuLibraryLoadData(&library, kernels, nullptr, nullptr, 0, nullptr, nullptr, 0),
-       CUDA_SUCCESS);
+    OK(s, s.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));
+    OK(s, s.cuLibraryLoadData(&library, kernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
   });
   CHECK(report.find("kernel store") != std::string::npos);
   CHECK(report.find("0x0 bytes beyond the end of") != std::string::npos);
@@ -68,12 +64,12 @@ TEST_CASE("Each kind of fault has the status that hardware gives it") {
   in_child([](Session& s) {
     CUmodule module = s.load(kernels);
     CUdeviceptr p = 0;
-    IS(s, s.cuMemAlloc(&p, 64), CUDA_SUCCESS);
-    IS(s, s.launch(s.function(module, "store"), p + 2), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&p, 64));
+    OK(s, s.launch(s.function(module, "store"), p + 2));
     IS(s, s.cuCtxSynchronize(), CUDA_ERROR_MISALIGNED_ADDRESS);
   });
   in_child([](Session& s) {
-    IS(s, s.launch(s.function(s.load(kernels), "traps")), CUDA_SUCCESS);
+    OK(s, s.launch(s.function(s.load(kernels), "traps")));
     IS(s, s.cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
   });
 }
@@ -83,13 +79,13 @@ TEST_CASE("Resetting the primary context clears its error and ends what lived in
     CUmodule module = s.load(kernels);
     CUcontext context = nullptr;
     CUdeviceptr p = 0;
-    IS(s, s.launch(s.function(module, "traps")), CUDA_SUCCESS);
+    OK(s, s.launch(s.function(module, "traps")));
     IS(s, s.cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
-    IS(s, s.cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
+    OK(s, s.cuDevicePrimaryCtxReset(0));
     IS(s, s.cuMemAlloc(&p, 64), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    IS(s, s.cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
-    IS(s, s.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-    IS(s, s.cuMemAlloc(&p, 64), CUDA_SUCCESS);
+    OK(s, s.cuDevicePrimaryCtxRelease(0));
+    OK(s, s.cuDevicePrimaryCtxRetain(&context, 0));
+    OK(s, s.cuMemAlloc(&p, 64));
     IS(s, s.cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
   });
 }
@@ -99,15 +95,15 @@ TEST_CASE("A context's error stays its own") {
     CUcontext bad = nullptr;
     CUmodule module = s.load(kernels);
     CUdeviceptr p = 0;
-    IS(s, s.cuCtxCreate(&bad, nullptr, 0, 0), CUDA_SUCCESS);
+    OK(s, s.cuCtxCreate(&bad, nullptr, 0, 0));
     CUmodule inner = nullptr;
-    IS(s, s.cuModuleLoadData(&inner, kernels), CUDA_SUCCESS);
-    IS(s, s.launch(s.function(inner, "traps")), CUDA_SUCCESS);
+    OK(s, s.cuModuleLoadData(&inner, kernels));
+    OK(s, s.launch(s.function(inner, "traps")));
     IS(s, s.cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
-    IS(s, s.cuCtxDestroy(bad), CUDA_SUCCESS);
-    IS(s, s.cuMemAlloc(&p, 64), CUDA_SUCCESS);
-    IS(s, s.launch(s.function(module, "store"), p), CUDA_SUCCESS);
-    IS(s, s.cuCtxSynchronize(), CUDA_SUCCESS);
+    OK(s, s.cuCtxDestroy(bad));
+    OK(s, s.cuMemAlloc(&p, 64));
+    OK(s, s.launch(s.function(module, "store"), p));
+    OK(s, s.cuCtxSynchronize());
   });
 }
 
@@ -130,7 +126,7 @@ TEST_CASE("A host that runs out of memory or threads fails the launch, not the p
     setrlimit(RLIMIT_AS, &one_gibibyte);
     uint64_t parameter = 0;
     void* parameters[] = {&parameter};
-    IS(s, s.cuLaunchKernel(f, 8, 1, 1, 1024, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+    OK(s, s.cuLaunchKernel(f, 8, 1, 1, 1024, 1, 1, 0, nullptr, parameters, nullptr));
     IS(s, s.cuCtxSynchronize(), CUDA_ERROR_LAUNCH_FAILED);
   });
   CHECK(report.find("too little memory") != std::string::npos);

@@ -7,9 +7,6 @@
 #include "tools/emulator/op/load.h"
 #include "tools/emulator/test/support/driver_session.h"
 
-using driver_test::in_child;
-using driver_test::Session;
-
 namespace {
 
 const char* const good = R"(// a comment first
@@ -58,12 +55,11 @@ void refused(Session& s, const void* image, CUresult status, const std::string& 
   CUkernel kernel = nullptr;
   log[0] = 0;
   values[1] = reinterpret_cast<void*>(sizeof log);
-  IS(s, s.cuLibraryLoadData(&library, image, options, values, 2, nullptr, nullptr, 0),
-     CUDA_SUCCESS);
+  OK(s, s.cuLibraryLoadData(&library, image, options, values, 2, nullptr, nullptr, 0));
   s.says("the library's log", log, log_part);
   IS(s, s.cuLibraryGetKernel(&kernel, library, "kernel"), status);
   IS(s, s.cuLibraryGetModule(&module, library), status);
-  IS(s, s.cuLibraryUnload(library), CUDA_SUCCESS);
+  OK(s, s.cuLibraryUnload(library));
 }
 
 }  // namespace
@@ -94,16 +90,16 @@ TEST_CASE("PTX newer than the driver is UNSUPPORTED_PTX_VERSION") {
   in_child({{"EMU_DRIVER_VERSION", "13040"}, {"EMU_DEVICE", "RUBIN"}}, [](Session& s) {
     CUmodule module = nullptr;
     s.start();
-    IS(s, s.cuModuleLoadData(&module, rubin("9.4").c_str()), CUDA_SUCCESS);
+    OK(s, s.cuModuleLoadData(&module, rubin("9.4").c_str()));
     refused(s, rubin("9.5").c_str(), CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "this driver's 9.4");
   });
   in_child({{"EMU_DRIVER_VERSION", "12000"}}, [](Session& s) {
     CUcontext context = nullptr;
     CUmodule module = nullptr;
-    IS(s, s.cuInit(0), CUDA_SUCCESS);
-    IS(s, s.cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-    IS(s, s.cuCtxSetCurrent(context), CUDA_SUCCESS);
-    IS(s, s.cuModuleLoadData(&module, good), CUDA_SUCCESS);
+    OK(s, s.cuInit(0));
+    OK(s, s.cuDevicePrimaryCtxRetain(&context, 0));
+    OK(s, s.cuCtxSetCurrent(context));
+    OK(s, s.cuModuleLoadData(&module, good));
     IS(s, s.cuModuleLoadData(&module, wrong_target), CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
   });
 }
@@ -171,16 +167,16 @@ TEST_CASE("A module gives its functions and variables by name") {
     CUdeviceptr address = 0;
     size_t bytes = 0;
     uint32_t value = 0;
-    IS(s, s.cuModuleGetFunction(&f, module, "kernel"), CUDA_SUCCESS);
+    OK(s, s.cuModuleGetFunction(&f, module, "kernel"));
     IS(s, s.cuModuleGetFunction(&f, module, "nope"), CUDA_ERROR_NOT_FOUND);
     IS(s, s.cuModuleGetFunction(nullptr, module, "kernel"), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuModuleGetFunction(&f, nullptr, "kernel"), CUDA_ERROR_INVALID_HANDLE);
-    IS(s, s.cuModuleGetGlobal(&address, &bytes, module, "counter"), CUDA_SUCCESS);
+    OK(s, s.cuModuleGetGlobal(&address, &bytes, module, "counter"));
     IS(s, bytes, 4);
-    IS(s, s.cuMemcpyDtoH(&value, address, 4), CUDA_SUCCESS);
+    OK(s, s.cuMemcpyDtoH(&value, address, 4));
     IS(s, value, 7);
     IS(s, s.cuModuleGetGlobal(&address, &bytes, module, "nope"), CUDA_ERROR_NOT_FOUND);
-    IS(s, s.cuModuleUnload(module), CUDA_SUCCESS);
+    OK(s, s.cuModuleUnload(module));
     IS(s, s.cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
     IS(s, s.cuMemcpyDtoH(&value, address, 4), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.launch(f), CUDA_ERROR_INVALID_HANDLE);
@@ -194,15 +190,13 @@ TEST_CASE("A library needs no context until its code does") {
     CUfunction f = nullptr;
     CUmodule module = nullptr;
     int value = 0;
-    IS(s, s.cuInit(0), CUDA_SUCCESS);
-    IS(s, s.cuLibraryLoadData(&library, good, nullptr, nullptr, 0, nullptr, nullptr, 0),
-       CUDA_SUCCESS);
+    OK(s, s.cuInit(0));
+    OK(s, s.cuLibraryLoadData(&library, good, nullptr, nullptr, 0, nullptr, nullptr, 0));
     IS(s, s.cuLibraryGetKernel(&kernel, library, "nope"), CUDA_ERROR_NOT_FOUND);
-    IS(s, s.cuLibraryGetKernel(&kernel, library, "kernel"), CUDA_SUCCESS);
-    IS(s, s.cuLibraryGetKernel(&same, library, "kernel"), CUDA_SUCCESS);
+    OK(s, s.cuLibraryGetKernel(&kernel, library, "kernel"));
+    OK(s, s.cuLibraryGetKernel(&same, library, "kernel"));
     IS(s, kernel == same, 1);
-    IS(s, s.cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, 0),
-       CUDA_SUCCESS);
+    OK(s, s.cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, 0));
     IS(s, value, 1024);
     IS(s, s.cuKernelGetFunction(&f, kernel), CUDA_ERROR_INVALID_CONTEXT);
     IS(s, s.cuLibraryGetModule(&module, library), CUDA_ERROR_INVALID_CONTEXT);
@@ -217,31 +211,30 @@ TEST_CASE("A library's code is one module per context, which the library owns") 
     CUfunction f = nullptr, again = nullptr, elsewhere = nullptr;
     CUmodule module = nullptr, same = nullptr;
     CUdeviceptr here = 0, there = 0;
-    IS(s, s.cuLibraryLoadData(&library, good, nullptr, nullptr, 0, nullptr, nullptr, 0),
-       CUDA_SUCCESS);
-    IS(s, s.cuLibraryGetKernel(&kernel, library, "kernel"), CUDA_SUCCESS);
-    IS(s, s.cuKernelGetFunction(&f, kernel), CUDA_SUCCESS);
-    IS(s, s.cuKernelGetFunction(&again, kernel), CUDA_SUCCESS);
+    OK(s, s.cuLibraryLoadData(&library, good, nullptr, nullptr, 0, nullptr, nullptr, 0));
+    OK(s, s.cuLibraryGetKernel(&kernel, library, "kernel"));
+    OK(s, s.cuKernelGetFunction(&f, kernel));
+    OK(s, s.cuKernelGetFunction(&again, kernel));
     IS(s, f == again, 1);
-    IS(s, s.cuFuncLoad(f), CUDA_SUCCESS);
+    OK(s, s.cuFuncLoad(f));
     IS(s, s.cuFuncLoad(nullptr), CUDA_ERROR_INVALID_HANDLE);
-    IS(s, s.cuLibraryGetModule(&module, library), CUDA_SUCCESS);
-    IS(s, s.cuFuncGetModule(&same, f), CUDA_SUCCESS);
+    OK(s, s.cuLibraryGetModule(&module, library));
+    OK(s, s.cuFuncGetModule(&same, f));
     IS(s, module == same, 1);
     IS(s, s.cuModuleUnload(module), CUDA_ERROR_NOT_PERMITTED);
-    IS(s, s.cuLibraryGetGlobal(&here, nullptr, library, "counter"), CUDA_SUCCESS);
-    IS(s, s.launch(reinterpret_cast<CUfunction>(kernel)), CUDA_SUCCESS);
+    OK(s, s.cuLibraryGetGlobal(&here, nullptr, library, "counter"));
+    OK(s, s.launch(reinterpret_cast<CUfunction>(kernel)));
 
-    IS(s, s.cuCtxCreate(&other, nullptr, 0, 0), CUDA_SUCCESS);
-    IS(s, s.cuKernelGetFunction(&elsewhere, kernel), CUDA_SUCCESS);
+    OK(s, s.cuCtxCreate(&other, nullptr, 0, 0));
+    OK(s, s.cuKernelGetFunction(&elsewhere, kernel));
     IS(s, elsewhere != f, 1);
-    IS(s, s.cuLibraryGetGlobal(&there, nullptr, library, "counter"), CUDA_SUCCESS);
+    OK(s, s.cuLibraryGetGlobal(&there, nullptr, library, "counter"));
     IS(s, here != there, 1);
     IS(s, s.launch(f), CUDA_ERROR_INVALID_HANDLE);
-    IS(s, s.launch(reinterpret_cast<CUfunction>(kernel)), CUDA_SUCCESS);
-    IS(s, s.cuCtxDestroy(other), CUDA_SUCCESS);
-    IS(s, s.cuCtxSetCurrent(primary), CUDA_SUCCESS);
-    IS(s, s.cuLibraryUnload(library), CUDA_SUCCESS);
+    OK(s, s.launch(reinterpret_cast<CUfunction>(kernel)));
+    OK(s, s.cuCtxDestroy(other));
+    OK(s, s.cuCtxSetCurrent(primary));
+    OK(s, s.cuLibraryUnload(library));
     IS(s, s.launch(f), CUDA_ERROR_INVALID_HANDLE);
     IS(s, s.cuFuncLoad(f), CUDA_ERROR_INVALID_HANDLE);
     IS(s, s.cuMemsetD8(here, 0, 1), CUDA_ERROR_INVALID_VALUE);
@@ -282,24 +275,22 @@ TEST_CASE("One text in two modules, or libraries, is two of them, each with its 
     s.start();
     CUdeviceptr address[2] = {};
     CUmodule module[2] = {};
-    for (CUmodule& m : module) IS(s, s.cuModuleLoadData(&m, good), CUDA_SUCCESS);
+    for (CUmodule& m : module) OK(s, s.cuModuleLoadData(&m, good));
     for (int i = 0; i < 2; ++i)
-      IS(s, s.cuModuleGetGlobal(&address[i], nullptr, module[i], "counter"), CUDA_SUCCESS);
+      OK(s, s.cuModuleGetGlobal(&address[i], nullptr, module[i], "counter"));
     IS(s, address[0] == address[1], 0);
     for (const char* text : {good, plain}) {
       CUlibrary library[2] = {};
       CUkernel kernel[2] = {};
       for (int i = 0; i < 2; ++i) {
-        IS(s, s.cuLibraryLoadData(&library[i], text, nullptr, nullptr, 0, nullptr, nullptr, 0),
-           CUDA_SUCCESS);
-        IS(s, s.cuLibraryGetKernel(&kernel[i], library[i], "kernel"), CUDA_SUCCESS);
-        if (text == good)
-          IS(s, s.cuLibraryGetGlobal(&address[i], nullptr, library[i], "counter"), CUDA_SUCCESS);
+        OK(s, s.cuLibraryLoadData(&library[i], text, nullptr, nullptr, 0, nullptr, nullptr, 0));
+        OK(s, s.cuLibraryGetKernel(&kernel[i], library[i], "kernel"));
+        if (text == good) OK(s, s.cuLibraryGetGlobal(&address[i], nullptr, library[i], "counter"));
       }
       IS(s, kernel[0] == kernel[1], 0);
-      IS(s, s.cuLibraryUnload(library[0]), CUDA_SUCCESS);
+      OK(s, s.cuLibraryUnload(library[0]));
       IS(s, s.launch(reinterpret_cast<CUfunction>(kernel[0])), CUDA_ERROR_INVALID_HANDLE);
-      IS(s, s.launch(reinterpret_cast<CUfunction>(kernel[1])), CUDA_SUCCESS);
+      OK(s, s.launch(reinterpret_cast<CUfunction>(kernel[1])));
     }
     IS(s, address[0] == address[1], 0);
   });

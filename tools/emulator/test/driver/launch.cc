@@ -5,9 +5,6 @@
 
 #include "tools/emulator/test/support/driver_session.h"
 
-using driver_test::in_child;
-using driver_test::Session;
-
 namespace {
 
 const char* const kernels = R"(.version 8.0
@@ -68,21 +65,21 @@ CUlaunchAttribute attribute(int id) {
 TEST_CASE("Grid and block dimensions have their limits") {
   in_child([](Session& s) {
     CUfunction f = s.function(s.load(kernels), "plain");
-    IS(s, launch(s, f, {}), CUDA_SUCCESS);
+    OK(s, launch(s, f, {}));
     IS(s, launch(s, nullptr, {}), CUDA_ERROR_INVALID_HANDLE);
     IS(s, launch(s, f, {.gx = 0}), CUDA_ERROR_INVALID_VALUE);
     IS(s, launch(s, f, {.gx = 0x80000000u}), CUDA_ERROR_INVALID_VALUE);
     IS(s, launch(s, f, {.gy = 65536}), CUDA_ERROR_INVALID_VALUE);
     IS(s, launch(s, f, {.gz = 65536}), CUDA_ERROR_INVALID_VALUE);
     IS(s, launch(s, f, {.bx = 0}), CUDA_ERROR_INVALID_VALUE);
-    IS(s, launch(s, f, {.bx = 1024}), CUDA_SUCCESS);
+    OK(s, launch(s, f, {.bx = 1024}));
     IS(s, launch(s, f, {.bx = 1025}), CUDA_ERROR_INVALID_VALUE);
     IS(s, launch(s, f, {.by = 1025}), CUDA_ERROR_INVALID_VALUE);
-    IS(s, launch(s, f, {.bz = 64}), CUDA_SUCCESS);
+    OK(s, launch(s, f, {.bz = 64}));
     IS(s, launch(s, f, {.bz = 65}), CUDA_ERROR_INVALID_VALUE);
-    IS(s, launch(s, f, {.bx = 32, .by = 32}), CUDA_SUCCESS);
+    OK(s, launch(s, f, {.bx = 32, .by = 32}));
     IS(s, launch(s, f, {.bx = 32, .by = 33}), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuCtxSynchronize(), CUDA_SUCCESS);
+    OK(s, s.cuCtxSynchronize());
   });
 }
 
@@ -90,16 +87,15 @@ TEST_CASE(".reqntid is exact and .maxntid bounds the number of threads") {
   in_child([](Session& s) {
     CUmodule module = s.load(kernels);
     CUfunction exact = s.function(module, "exact"), bounded = s.function(module, "bounded");
-    IS(s, launch(s, exact, {.bx = 64}), CUDA_SUCCESS);
+    OK(s, launch(s, exact, {.bx = 64}));
     IS(s, launch(s, exact, {.bx = 32}), CUDA_ERROR_INVALID_VALUE);
     IS(s, launch(s, exact, {.bx = 128}), CUDA_ERROR_INVALID_VALUE);
     IS(s, launch(s, exact, {.bx = 32, .by = 2}), CUDA_ERROR_INVALID_VALUE);
-    IS(s, launch(s, bounded, {.bx = 64}), CUDA_SUCCESS);
-    IS(s, launch(s, bounded, {.bx = 32, .by = 2}), CUDA_SUCCESS);
+    OK(s, launch(s, bounded, {.bx = 64}));
+    OK(s, launch(s, bounded, {.bx = 32, .by = 2}));
     IS(s, launch(s, bounded, {.bx = 65}), CUDA_ERROR_INVALID_VALUE);
     int threads = 0;
-    IS(s, s.cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, bounded),
-       CUDA_SUCCESS);
+    OK(s, s.cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, bounded));
     IS(s, threads, 64);
   });
 }
@@ -119,15 +115,15 @@ TEST_CASE("With .blocksareclusters the grid counts clusters and the block is .re
 })";
     CUfunction f = s.function(s.load(text), "k");
     CUdeviceptr out = 0;
-    IS(s, s.cuMemAlloc(&out, 16), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&out, 16));
     void* parameters[] = {&out};
-    IS(s, s.cuLaunchKernel(f, 3, 2, 1, 1, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+    OK(s, s.cuLaunchKernel(f, 3, 2, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
     uint32_t got[4] = {};
-    IS(s, s.cuMemcpyDtoH(got, out, 16), CUDA_SUCCESS);
+    OK(s, s.cuMemcpyDtoH(got, out, 16));
     CHECK(got[0] == 6);
     CHECK(got[1] == 4);
     CHECK(got[2] == 64);
-    IS(s, s.cuLaunchKernel(f, 3, 2, 1, 64, 1, 1, 0, nullptr, parameters, nullptr), CUDA_SUCCESS);
+    OK(s, s.cuLaunchKernel(f, 3, 2, 1, 64, 1, 1, 0, nullptr, parameters, nullptr));
     IS(s, launch(s, f, {.bx = 32}), CUDA_ERROR_INVALID_VALUE);
     IS(s, launch(s, f, {.gx = 0x40000000u, .bx = 64}), CUDA_ERROR_INVALID_VALUE);
     IS(s, launch(s, f, {.gy = 40000, .bx = 64}), CUDA_ERROR_INVALID_VALUE);
@@ -139,21 +135,21 @@ TEST_CASE("Shared memory above 48 KB needs the function's attribute") {
     CUmodule module = s.load(kernels);
     CUfunction f = s.function(module, "plain"), with = s.function(module, "with_shared");
     constexpr auto most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    IS(s, launch(s, f, {.shared = 49152}), CUDA_SUCCESS);
+    OK(s, launch(s, f, {.shared = 49152}));
     IS(s, launch(s, f, {.shared = 49153}), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuFuncSetAttribute(f, most, 100000), CUDA_SUCCESS);
-    IS(s, launch(s, f, {.shared = 100000}), CUDA_SUCCESS);
+    OK(s, s.cuFuncSetAttribute(f, most, 100000));
+    OK(s, launch(s, f, {.shared = 100000}));
     IS(s, launch(s, f, {.shared = 100001}), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuFuncSetAttribute(f, most, 1000), CUDA_SUCCESS);
+    OK(s, s.cuFuncSetAttribute(f, most, 1000));
     IS(s, launch(s, f, {.shared = 1001}), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuFuncSetAttribute(f, most, 232448), CUDA_SUCCESS);
+    OK(s, s.cuFuncSetAttribute(f, most, 232448));
     IS(s, s.cuFuncSetAttribute(f, most, 232449), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuFuncSetAttribute(f, most, -1), CUDA_ERROR_INVALID_VALUE);
-    IS(s, launch(s, with, {.shared = 9152}), CUDA_SUCCESS);
+    OK(s, launch(s, with, {.shared = 9152}));
     IS(s, launch(s, with, {.shared = 9153}), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuFuncSetAttribute(with, most, 192449), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuFuncSetAttribute(with, most, 192448), CUDA_SUCCESS);
-    IS(s, launch(s, with, {.shared = 192448}), CUDA_SUCCESS);
+    OK(s, s.cuFuncSetAttribute(with, most, 192448));
+    OK(s, launch(s, with, {.shared = 192448}));
   });
 }
 
@@ -162,19 +158,18 @@ TEST_CASE("A cluster divides the grid and is at most 8, or 16 where allowed") {
     CUmodule module = s.load(kernels);
     CUfunction f = s.function(module, "plain"), pair = s.function(module, "pair");
     constexpr auto bad = CUDA_ERROR_INVALID_CLUSTER_SIZE;
-    IS(s, launch_with(s, f, 4, cluster(2)), CUDA_SUCCESS);
+    OK(s, launch_with(s, f, 4, cluster(2)));
     IS(s, launch_with(s, f, 3, cluster(2)), bad);
     IS(s, launch_with(s, f, 4, cluster(0)), bad);
-    IS(s, launch_with(s, f, 8, cluster(8)), CUDA_SUCCESS);
+    OK(s, launch_with(s, f, 8, cluster(8)));
     IS(s, launch_with(s, f, 9, cluster(9)), bad);
     IS(s, launch_with(s, f, 16, cluster(16)), bad);
-    IS(s, s.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1),
-       CUDA_SUCCESS);
-    IS(s, launch_with(s, f, 16, cluster(16)), CUDA_SUCCESS);
+    OK(s, s.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+    OK(s, launch_with(s, f, 16, cluster(16)));
     IS(s, launch_with(s, f, 32, cluster(32)), bad);
-    IS(s, launch(s, pair, {.gx = 2}), CUDA_SUCCESS);
+    OK(s, launch(s, pair, {.gx = 2}));
     IS(s, launch(s, pair, {.gx = 3}), bad);
-    IS(s, launch_with(s, pair, 4, cluster(2)), CUDA_SUCCESS);
+    OK(s, launch_with(s, pair, 4, cluster(2)));
     IS(s, launch_with(s, pair, 4, cluster(4)), bad);
     IS(s, launch(s, s.function(module, "some_cluster"), {.gx = 2}), bad);
   });
@@ -186,7 +181,7 @@ TEST_CASE("A device before Hopper has no clusters") {
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry plain(.param .u64 p) { "
         "ret; }";
     CUfunction f = s.function(s.load(text), "plain");
-    IS(s, launch(s, f, {}), CUDA_SUCCESS);
+    OK(s, launch(s, f, {}));
     IS(s, launch_with(s, f, 2, cluster(2)), CUDA_ERROR_INVALID_CLUSTER_SIZE);
   });
 }
@@ -196,14 +191,14 @@ TEST_CASE("Launch attributes that are not emulated are refused") {
     CUfunction f = s.function(s.load(kernels), "plain");
     CUlaunchAttribute overlap = attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
     overlap.value.programmaticStreamSerializationAllowed = 1;
-    IS(s, launch_with(s, f, 1, overlap), CUDA_SUCCESS);
-    IS(s, launch_with(s, f, 1, attribute(CU_LAUNCH_ATTRIBUTE_IGNORE)), CUDA_SUCCESS);
+    OK(s, launch_with(s, f, 1, overlap));
+    OK(s, launch_with(s, f, 1, attribute(CU_LAUNCH_ATTRIBUTE_IGNORE)));
     IS(s, launch_with(s, f, 1, attribute(CU_LAUNCH_ATTRIBUTE_PRIORITY)), CUDA_ERROR_NOT_SUPPORTED);
     IS(s, launch_with(s, f, 1, attribute(99)), CUDA_ERROR_INVALID_VALUE);
     CUlaunchAttribute preferred = attribute(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION);
     preferred.value.preferredClusterDim.x = 4;
     preferred.value.preferredClusterDim.y = preferred.value.preferredClusterDim.z = 1;
-    IS(s, launch_with(s, f, 8, preferred), CUDA_SUCCESS);
+    OK(s, launch_with(s, f, 8, preferred));
     preferred.value.preferredClusterDim.x = 16;
     IS(s, launch_with(s, f, 16, preferred), CUDA_ERROR_INVALID_CLUSTER_SIZE);
     preferred.value.preferredClusterDim.x = 0;
@@ -243,7 +238,7 @@ TOLD:
 std::string sizes(Session& s, CUfunction f, unsigned grid) {
   CUdeviceptr p = 0;
   std::vector<uint32_t> out(grid * 4);
-  IS(s, s.cuMemAlloc(&p, grid * 16), CUDA_SUCCESS);
+  OK(s, s.cuMemAlloc(&p, grid * 16));
   CUlaunchAttribute both[2] = {cluster(2),
                                attribute(CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)};
   both[1].value.preferredClusterDim = {4, 1, 1};
@@ -253,8 +248,8 @@ std::string sizes(Session& s, CUfunction f, unsigned grid) {
   config.attrs = both;
   config.numAttrs = 2;
   void* parameters[] = {&p};
-  IS(s, s.cuLaunchKernelEx(&config, f, parameters, nullptr), CUDA_SUCCESS);
-  IS(s, s.cuMemcpyDtoH(out.data(), p, grid * 16), CUDA_SUCCESS);
+  OK(s, s.cuLaunchKernelEx(&config, f, parameters, nullptr));
+  OK(s, s.cuMemcpyDtoH(out.data(), p, grid * 16));
   std::string all;
   for (unsigned b = 0; b < grid;) {
     const unsigned size = out[b * 4], begin = b;
@@ -307,15 +302,15 @@ TEST_CASE(
     auto of_rule = s.extension<decltype(&nvfp4emu_findings_of)>("nvfp4emu_findings_of");
     CUdeviceptr p = 0;
     CUstream other = nullptr;
-    IS(s, s.cuMemAlloc(&p, 8), CUDA_SUCCESS);
-    IS(s, s.cuMemsetD8(p, 0, 8), CUDA_SUCCESS);
-    IS(s, s.cuStreamCreate(&other, 0), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&p, 8));
+    OK(s, s.cuMemsetD8(p, 0, 8));
+    OK(s, s.cuStreamCreate(&other, 0));
     void* params[] = {&p};
     auto run = [&](bool programmatic, CUstream stream = nullptr) {
       CUlaunchAttribute a = attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
       a.value.programmaticStreamSerializationAllowed = programmatic;
       CUlaunchConfig config{1, 1, 1, 1, 1, 1, 0, stream, &a, 1};
-      IS(s, s.cuLaunchKernelEx(&config, f, params, nullptr), CUDA_SUCCESS);
+      OK(s, s.cuLaunchKernelEx(&config, f, params, nullptr));
       uint64_t found = 0, of_this = 0;
       IS(s, counters("hazards", &found), 0);
       IS(s, of_rule("earlier_grid", &of_this), 0);
@@ -327,9 +322,9 @@ TEST_CASE(
     IS(s, run(false), 0);
     IS(s, run(true, other), 0);
     IS(s, run(true), 1);
-    IS(s, s.cuStreamSynchronize(nullptr), CUDA_SUCCESS);
+    OK(s, s.cuStreamSynchronize(nullptr));
     IS(s, run(true), 0);
-    IS(s, s.cuMemsetD8Async(p, 0, 8, nullptr), CUDA_SUCCESS);
+    OK(s, s.cuMemsetD8Async(p, 0, 8, nullptr));
     IS(s, run(true), 0);
   });
 }
@@ -353,17 +348,17 @@ TEST_CASE("A grid that launches its dependents before it waits leaves them besid
     CUmodule module = s.load(text.c_str());
     auto counters = s.extension<decltype(&nvfp4emu_counters)>("nvfp4emu_counters");
     CUdeviceptr p = 0;
-    IS(s, s.cuMemAlloc(&p, 128), CUDA_SUCCESS);
-    IS(s, s.cuMemsetD8(p, 0, 128), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&p, 128));
+    OK(s, s.cuMemsetD8(p, 0, 128));
     void* params[] = {&p};
     auto found = [&](std::vector<const char*> names) {
       uint64_t hazards = 0;
-      IS(s, s.cuCtxSynchronize(), CUDA_SUCCESS);
+      OK(s, s.cuCtxSynchronize());
       for (const char* name : names) {
         CUlaunchAttribute a = attribute(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
         a.value.programmaticStreamSerializationAllowed = 1;
         CUlaunchConfig config{1, 1, 1, 1, 1, 1, 0, nullptr, &a, 1};
-        IS(s, s.cuLaunchKernelEx(&config, s.function(module, name), params, nullptr), CUDA_SUCCESS);
+        OK(s, s.cuLaunchKernelEx(&config, s.function(module, name), params, nullptr));
         IS(s, counters("hazards", &hazards), 0);
       }
       return hazards;
@@ -389,13 +384,13 @@ TEST_CASE("Parameters come as pointers or as one buffer, not both and not neithe
     auto with = [&](void** params, void** extra) {
       return s.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, params, extra);
     };
-    IS(s, with(pointers, nullptr), CUDA_SUCCESS);
+    OK(s, with(pointers, nullptr));
     IS(s, with(nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
     IS(s, with(missing, nullptr), CUDA_ERROR_INVALID_VALUE);
-    IS(s, with(nullptr, buffer), CUDA_SUCCESS);
+    OK(s, with(nullptr, buffer));
     IS(s, with(pointers, buffer), CUDA_ERROR_INVALID_VALUE);
     bytes = 4;
-    IS(s, with(nullptr, buffer), CUDA_SUCCESS);
+    OK(s, with(nullptr, buffer));
     bytes = 16;
     IS(s, with(nullptr, buffer), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
   });
@@ -409,17 +404,16 @@ TEST_CASE("A function's own attribute wins over its kernel's") {
     CUkernel kernel = nullptr;
     CUfunction f = nullptr;
     int value = 0;
-    IS(s, s.cuLibraryLoadData(&library, kernels, nullptr, nullptr, 0, nullptr, nullptr, 0),
-       CUDA_SUCCESS);
-    IS(s, s.cuLibraryGetKernel(&kernel, library, "plain"), CUDA_SUCCESS);
-    IS(s, s.cuKernelGetFunction(&f, kernel), CUDA_SUCCESS);
-    IS(s, s.cuFuncGetAttribute(&value, most, f), CUDA_SUCCESS);
+    OK(s, s.cuLibraryLoadData(&library, kernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
+    OK(s, s.cuLibraryGetKernel(&kernel, library, "plain"));
+    OK(s, s.cuKernelGetFunction(&f, kernel));
+    OK(s, s.cuFuncGetAttribute(&value, most, f));
     IS(s, value, 49152);
-    IS(s, s.cuKernelSetAttribute(most, 100000, kernel, 0), CUDA_SUCCESS);
-    IS(s, s.cuFuncGetAttribute(&value, most, f), CUDA_SUCCESS);
+    OK(s, s.cuKernelSetAttribute(most, 100000, kernel, 0));
+    OK(s, s.cuFuncGetAttribute(&value, most, f));
     IS(s, value, 100000);
-    IS(s, s.cuFuncSetAttribute(f, most, 90000), CUDA_SUCCESS);
-    IS(s, s.cuKernelGetAttribute(&value, most, kernel, 0), CUDA_SUCCESS);
+    OK(s, s.cuFuncSetAttribute(f, most, 90000));
+    OK(s, s.cuKernelGetAttribute(&value, most, kernel, 0));
     IS(s, value, 100000);
     IS(s, launch(s, f, {.shared = 90001}), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuKernelSetAttribute(most, 100000, kernel, 3), CUDA_ERROR_INVALID_DEVICE);
@@ -435,21 +429,20 @@ TEST_CASE("A CUkernel runs in its stream's context, a CUfunction only in its own
     CUlibrary library = nullptr;
     CUkernel kernel = nullptr;
     CUfunction f = nullptr;
-    IS(s, s.cuLibraryLoadData(&library, kernels, nullptr, nullptr, 0, nullptr, nullptr, 0),
-       CUDA_SUCCESS);
-    IS(s, s.cuLibraryGetKernel(&kernel, library, "plain"), CUDA_SUCCESS);
-    IS(s, s.cuKernelGetFunction(&f, kernel), CUDA_SUCCESS);
+    OK(s, s.cuLibraryLoadData(&library, kernels, nullptr, nullptr, 0, nullptr, nullptr, 0));
+    OK(s, s.cuLibraryGetKernel(&kernel, library, "plain"));
+    OK(s, s.cuKernelGetFunction(&f, kernel));
     CUcontext other = nullptr;
     CUstream stream = nullptr;
-    IS(s, s.cuCtxCreate(&other, nullptr, 0, 0), CUDA_SUCCESS);
-    IS(s, s.cuStreamCreate(&stream, 0), CUDA_SUCCESS);
-    IS(s, s.cuCtxPopCurrent(&other), CUDA_SUCCESS);
+    OK(s, s.cuCtxCreate(&other, nullptr, 0, 0));
+    OK(s, s.cuStreamCreate(&stream, 0));
+    OK(s, s.cuCtxPopCurrent(&other));
     const auto on_the_stream = [&](CUfunction which) {
       uint64_t value = 0;
       void* parameters[] = {&value};
       return s.cuLaunchKernel(which, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr);
     };
-    IS(s, on_the_stream(reinterpret_cast<CUfunction>(kernel)), CUDA_SUCCESS);
+    OK(s, on_the_stream(reinterpret_cast<CUfunction>(kernel)));
     IS(s, on_the_stream(f), CUDA_ERROR_INVALID_HANDLE);
   });
 }
@@ -464,34 +457,32 @@ TEST_CASE("Occupancy follows from threads and shared memory") {
     };
     IS(s, blocks_of(256, 0), 8);
     IS(s, blocks_of(256, 49153), 0);
-    IS(s, s.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448),
-       CUDA_SUCCESS);
+    OK(s, s.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232448));
     IS(s, blocks_of(256, 100000), 2);
     IS(s, blocks_of(256, 232448), 1);
     IS(s, blocks_of(256, 300000), 0);
     IS(s, blocks_of(32, 0), 32);
     IS(s, s.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 0, 0),
        CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, f, 256, 100000, 1),
-       CUDA_SUCCESS);
+    OK(s, s.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, f, 256, 100000, 1));
     IS(s, blocks, 2);
     IS(s, s.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, f, 256, 0, 8),
        CUDA_ERROR_INVALID_VALUE);
 
     int grid = 0, block = 0;
-    IS(s, s.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, nullptr, 0, 0), CUDA_SUCCESS);
+    OK(s, s.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, nullptr, 0, 0));
     IS(s, block, 1024);
     IS(s, grid, 2 * 148);
-    IS(s, s.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, nullptr, 0, 96), CUDA_SUCCESS);
+    OK(s, s.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, nullptr, 0, 96));
     IS(s, block, 64);  // 32 blocks of 64; of 96 only 21 fit
     const CUoccupancyB2DSize by_thread = [](int threads) { return size_t(threads) * 512; };
-    IS(s, s.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, by_thread, 0, 0), CUDA_SUCCESS);
+    OK(s, s.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, by_thread, 0, 0));
     IS(s, block, 448);  // 224 KB and the reserved one; of smaller blocks fewer threads fit
     IS(s, grid, 148);
     IS(s, s.cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, f, nullptr, 0, 0, 8),
        CUDA_ERROR_INVALID_VALUE);
     size_t bytes = 0;
-    IS(s, s.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 2, 256), CUDA_SUCCESS);
+    OK(s, s.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 2, 256));
     IS(s, bytes, size_t(114 * 1024 - 1024));
     IS(s, s.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, 9, 256), CUDA_ERROR_INVALID_VALUE);
   });
@@ -510,13 +501,13 @@ TEST_CASE("Clusters that run at once follow from their CTAs and what an SM holds
     const auto of = [&](const char* kernel) {
       return s.cuOccupancyMaxActiveClusters(&clusters, s.function(module, kernel), &config);
     };
-    IS(s, of("pair"), CUDA_SUCCESS);
+    OK(s, of("pair"));
     IS(s, clusters, 148);  // two CTAs on an SM, and two in a cluster
     config.sharedMemBytes = 49153;
-    IS(s, of("pair"), CUDA_SUCCESS);
+    OK(s, of("pair"));
     IS(s, clusters, 0);
     config.sharedMemBytes = 0, config.attrs = &four, config.numAttrs = 1;
-    IS(s, of("plain"), CUDA_SUCCESS);
+    OK(s, of("plain"));
     IS(s, clusters, 74);
     config.blockDimX = 0;
     IS(s, of("plain"), CUDA_ERROR_INVALID_VALUE);

@@ -5,24 +5,21 @@
 
 #include "tools/emulator/test/support/driver_session.h"
 
-using driver_test::in_child;
-using driver_test::Session;
-
 TEST_CASE("Allocations have bounds that copies and fills cannot leave") {
   in_child([](Session& s) {
     s.start();
     char host[128] = {};
     CUdeviceptr p = 0;
-    IS(s, s.cuMemAlloc(&p, 64), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&p, 64));
     IS(s, p % 256, 0);
-    IS(s, s.cuMemcpyHtoD(p, host, 64), CUDA_SUCCESS);
+    OK(s, s.cuMemcpyHtoD(p, host, 64));
     IS(s, s.cuMemcpyHtoD(p, host, 65), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuMemcpyHtoD(p + 1, host, 64), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuMemcpyHtoD(p - 1, host, 2), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuMemcpyDtoH(host, p, 65), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuMemcpyDtoD(p, p + 32, 33), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuMemsetD8(p, 1, 65), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuMemcpyHtoD(p + 64, host, 0), CUDA_SUCCESS);
+    OK(s, s.cuMemcpyHtoD(p + 64, host, 0));
     IS(s, s.cuMemcpyHtoD(p, nullptr, 4), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuMemcpyHtoDAsync(0x1234, host, 4, nullptr), CUDA_ERROR_INVALID_VALUE);
   });
@@ -33,18 +30,18 @@ TEST_CASE("Memory is freed once and by its first address") {
     s.start();
     CUdeviceptr p = 0, q = 0;
     size_t before = 0, after = 0, total = 0;
-    IS(s, s.cuMemGetInfo(&before, &total), CUDA_SUCCESS);
+    OK(s, s.cuMemGetInfo(&before, &total));
     IS(s, s.cuMemAlloc(&p, 0), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuMemAlloc(&p, 1ull << 50), CUDA_ERROR_OUT_OF_MEMORY);
-    IS(s, s.cuMemAlloc(&p, 512), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&p, 512));
     IS(s, s.cuMemFree(p + 4), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuMemFree(p), CUDA_SUCCESS);
+    OK(s, s.cuMemFree(p));
     IS(s, s.cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuMemsetD8(p, 0, 1), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuMemAllocAsync(&q, 64, nullptr), CUDA_SUCCESS);
-    IS(s, s.cuMemFreeAsync(q, nullptr), CUDA_SUCCESS);
-    IS(s, s.cuMemFreeAsync(0, nullptr), CUDA_SUCCESS);
-    IS(s, s.cuMemGetInfo(&after, &total), CUDA_SUCCESS);
+    OK(s, s.cuMemAllocAsync(&q, 64, nullptr));
+    OK(s, s.cuMemFreeAsync(q, nullptr));
+    OK(s, s.cuMemFreeAsync(0, nullptr));
+    OK(s, s.cuMemGetInfo(&after, &total));
     IS(s, after == before, 1);
   });
 }
@@ -54,14 +51,14 @@ TEST_CASE("Fills write their elements and want them aligned") {
     s.start();
     CUdeviceptr p = 0;
     uint8_t host[64];
-    IS(s, s.cuMemAlloc(&p, 64), CUDA_SUCCESS);
-    IS(s, s.cuMemsetD8(p, 0, 64), CUDA_SUCCESS);
-    IS(s, s.cuMemsetD32(p + 4, 0x04030201, 2), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&p, 64));
+    OK(s, s.cuMemsetD8(p, 0, 64));
+    OK(s, s.cuMemsetD32(p + 4, 0x04030201, 2));
     IS(s, s.cuMemsetD32(p + 2, 1, 1), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuMemsetD16(p + 1, 1, 1), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuMemsetD2D16Async(p + 32, 8, 0xBBAA, 2, 3, nullptr), CUDA_SUCCESS);
+    OK(s, s.cuMemsetD2D16Async(p + 32, 8, 0xBBAA, 2, 3, nullptr));
     IS(s, s.cuMemsetD2D16Async(p + 32, 8, 1, 2, 5, nullptr), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.cuMemcpyDtoH(host, p, 64), CUDA_SUCCESS);
+    OK(s, s.cuMemcpyDtoH(host, p, 64));
     const uint8_t wanted[64] = {0, 0, 0,    0,    1,    2,    3, 4, 1, 2, 3,    4,    0,    0,   0,
                                 0, 0, 0,    0,    0,    0,    0, 0, 0, 0, 0,    0,    0,    0,   0,
                                 0, 0, 0xAA, 0xBB, 0xAA, 0xBB, 0, 0, 0, 0, 0xAA, 0xBB, 0xAA, 0xBB};
@@ -75,8 +72,8 @@ TEST_CASE("Fresh device memory is no zeros that a program could rely on") {
     s.start();
     CUdeviceptr p = 0;
     uint8_t byte = 0;
-    IS(s, s.cuMemAlloc(&p, 16), CUDA_SUCCESS);
-    IS(s, s.cuMemcpyDtoH(&byte, p + 15, 1), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&p, 16));
+    OK(s, s.cuMemcpyDtoH(&byte, p + 15, 1));
     IS(s, byte, 0xFF);
   });
 }
@@ -87,19 +84,17 @@ TEST_CASE("Pointers tell what they point to") {
     CUdeviceptr p = 0, start = 0;
     void* host = nullptr;
     unsigned type = 0;
-    IS(s, s.cuMemAlloc(&p, 64), CUDA_SUCCESS);
-    IS(s, s.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + 8), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&p, 64));
+    OK(s, s.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p + 8));
     IS(s, type, CU_MEMORYTYPE_DEVICE);
-    IS(s, s.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, p), CUDA_SUCCESS);
+    OK(s, s.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, p));
     IS(s, owner == context, 1);
-    IS(s, s.cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, p + 8),
-       CUDA_SUCCESS);
+    OK(s, s.cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, p + 8));
     IS(s, start == p, 1);
-    IS(s, s.cuMemHostAlloc(&host, 64, 0), CUDA_SUCCESS);
-    IS(s, s.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUdeviceptr(host)),
-       CUDA_SUCCESS);
+    OK(s, s.cuMemHostAlloc(&host, 64, 0));
+    OK(s, s.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUdeviceptr(host)));
     IS(s, type, CU_MEMORYTYPE_HOST);
-    IS(s, s.cuMemFreeHost(host), CUDA_SUCCESS);
+    OK(s, s.cuMemFreeHost(host));
     IS(s, s.cuMemFreeHost(&type), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CUdeviceptr(&type)),
        CUDA_ERROR_INVALID_VALUE);
@@ -111,10 +106,10 @@ TEST_CASE("A context takes its memory with it") {
   in_child([](Session& s) {
     CUcontext made = nullptr;
     CUdeviceptr p = 0;
-    IS(s, s.cuInit(0), CUDA_SUCCESS);
-    IS(s, s.cuCtxCreate(&made, nullptr, 0, 0), CUDA_SUCCESS);
-    IS(s, s.cuMemAlloc(&p, 64), CUDA_SUCCESS);
-    IS(s, s.cuCtxDestroy(made), CUDA_SUCCESS);
+    OK(s, s.cuInit(0));
+    OK(s, s.cuCtxCreate(&made, nullptr, 0, 0));
+    OK(s, s.cuMemAlloc(&p, 64));
+    OK(s, s.cuCtxDestroy(made));
     IS(s, s.cuMemFree(p), CUDA_ERROR_INVALID_VALUE);
   });
 }
@@ -135,17 +130,17 @@ TEST_CASE("Bytes that were stored without a value are an error on the host alone
       const CUfunction k = s.function(s.load(blank_store), "k");
       CUdeviceptr p = 0, q = 0;
       uint32_t host[4] = {};
-      IS(s, s.cuMemAlloc(&p, 16), CUDA_SUCCESS);
-      IS(s, s.cuMemAlloc(&q, 16), CUDA_SUCCESS);
-      IS(s, s.cuMemsetD8(p, 1, 16), CUDA_SUCCESS);
-      IS(s, s.launch(k, p), CUDA_SUCCESS);
-      IS(s, s.cuMemcpyDtoH(host, p, 8), CUDA_SUCCESS);
-      IS(s, s.cuMemcpyDtoH(host, p + 12, 4), CUDA_SUCCESS);
-      IS(s, s.cuMemcpyDtoD(q, p + 4, 12), CUDA_SUCCESS);
-      IS(s, s.cuMemsetD32(p + 8, 5, 1), CUDA_SUCCESS);
-      IS(s, s.cuMemcpyDtoH(host, p, 16), CUDA_SUCCESS);
+      OK(s, s.cuMemAlloc(&p, 16));
+      OK(s, s.cuMemAlloc(&q, 16));
+      OK(s, s.cuMemsetD8(p, 1, 16));
+      OK(s, s.launch(k, p));
+      OK(s, s.cuMemcpyDtoH(host, p, 8));
+      OK(s, s.cuMemcpyDtoH(host, p + 12, 4));
+      OK(s, s.cuMemcpyDtoD(q, p + 4, 12));
+      OK(s, s.cuMemsetD32(p + 8, 5, 1));
+      OK(s, s.cuMemcpyDtoH(host, p, 16));
       IS(s, host[2], 5);
-      IS(s, s.cuMemcpy(reinterpret_cast<CUdeviceptr>(host), q, 4), CUDA_SUCCESS);
+      OK(s, s.cuMemcpy(reinterpret_cast<CUdeviceptr>(host), q, 4));
       IS(s, s.cuMemcpy(reinterpret_cast<CUdeviceptr>(host), q, 12),
          stops ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS);
       IS(s, s.cuMemcpyDtoH(host, p, 4), stops ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS);

@@ -6,13 +6,8 @@
 #include <fstream>
 #include <regex>
 #include <sstream>
-#include <string>
-#include <vector>
 
 #include "tools/emulator/test/support/driver_session.h"
-
-using driver_test::in_child;
-using driver_test::Session;
 
 namespace {
 
@@ -97,7 +92,7 @@ TEST_CASE("A module is loaded from a file") {
     close(file);
     CUmodule module = nullptr;
     s.start();
-    IS(s, s.cuModuleLoad(&module, path), CUDA_SUCCESS);
+    OK(s, s.cuModuleLoad(&module, path));
     s.function(module, "add");
     unlink(path);
     IS(s, s.cuModuleLoad(&module, path), CUDA_ERROR_FILE_NOT_FOUND);
@@ -111,11 +106,11 @@ TEST_CASE("cuMemcpy finds out on which side its addresses lie") {
     const int there[4] = {1, 2, 3, 4};
     int back[4] = {};
     CUdeviceptr a = 0, b = 0;
-    IS(s, s.cuMemAlloc(&a, sizeof there), CUDA_SUCCESS);
-    IS(s, s.cuMemAlloc(&b, sizeof there), CUDA_SUCCESS);
-    IS(s, s.cuMemcpy(a, CUdeviceptr(there), sizeof there), CUDA_SUCCESS);
-    IS(s, s.cuMemcpyAsync(b, a, sizeof there, nullptr), CUDA_SUCCESS);
-    IS(s, s.cuMemcpy(CUdeviceptr(back), b, sizeof back), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&a, sizeof there));
+    OK(s, s.cuMemAlloc(&b, sizeof there));
+    OK(s, s.cuMemcpy(a, CUdeviceptr(there), sizeof there));
+    OK(s, s.cuMemcpyAsync(b, a, sizeof there, nullptr));
+    OK(s, s.cuMemcpy(CUdeviceptr(back), b, sizeof back));
     IS(s, memcmp(there, back, sizeof back), 0);
     IS(s, s.cuMemcpy(CUdeviceptr(back), b + 8, sizeof back), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuMemcpy(0, b, sizeof back), CUDA_ERROR_INVALID_VALUE);
@@ -127,7 +122,7 @@ TEST_CASE("A rectangle is copied between pitches") {
     s.start();
     CUdeviceptr device = 0;
     size_t pitch = 0;
-    IS(s, s.cuMemAllocPitch(&device, &pitch, 5, 3, 4), CUDA_SUCCESS);
+    OK(s, s.cuMemAllocPitch(&device, &pitch, 5, 3, 4));
     IS(s, pitch, 512);
     IS(s, s.cuMemAllocPitch(&device, &pitch, 5, 3, 3), CUDA_ERROR_INVALID_VALUE);
     const char* text = "abcdefghijkl";
@@ -141,7 +136,7 @@ TEST_CASE("A rectangle is copied between pitches") {
     c.dstXInBytes = 1;
     c.WidthInBytes = 4;
     c.Height = 3;
-    IS(s, s.cuMemcpy2D(&c), CUDA_SUCCESS);
+    OK(s, s.cuMemcpy2D(&c));
     char back[16] = {};
     CUDA_MEMCPY2D d = {};
     d.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
@@ -154,7 +149,7 @@ TEST_CASE("A rectangle is copied between pitches") {
     d.dstPitch = 3;
     d.WidthInBytes = 3;
     d.Height = 2;
-    IS(s, s.cuMemcpy2D(&d), CUDA_SUCCESS);
+    OK(s, s.cuMemcpy2D(&d));
     s.says("the part", back, "fghjkl");
     d.dstPitch = 2;
     IS(s, s.cuMemcpy2D(&d), CUDA_ERROR_INVALID_VALUE);
@@ -171,19 +166,18 @@ TEST_CASE("The host and a kernel share managed memory") {
   in_child([](Session& s) {
     CUfunction add = s.function(s.load(kernels), "add");
     CUdeviceptr managed = 0;
-    IS(s, s.cuMemAllocManaged(&managed, 12, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    OK(s, s.cuMemAllocManaged(&managed, 12, CU_MEM_ATTACH_GLOBAL));
     auto* const host = reinterpret_cast<unsigned*>(managed);
     host[0] = 41;
-    IS(s, s.launch(add, managed), CUDA_SUCCESS);
-    IS(s, s.cuCtxSynchronize(), CUDA_SUCCESS);
+    OK(s, s.launch(add, managed));
+    OK(s, s.cuCtxSynchronize());
     IS(s, host[0], 42);
     IS(s, host[1], 0);
     unsigned is_managed = 0;
-    IS(s, s.cuPointerGetAttribute(&is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, managed + 4),
-       CUDA_SUCCESS);
+    OK(s, s.cuPointerGetAttribute(&is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, managed + 4));
     IS(s, is_managed, 1);
     IS(s, s.cuMemAllocManaged(&managed, 12, 7), CUDA_ERROR_INVALID_VALUE);
-    IS(s, s.launch(add, CUdeviceptr(host + 3)), CUDA_SUCCESS);
+    OK(s, s.launch(add, CUdeviceptr(host + 3)));
     IS(s, s.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
   });
 }
@@ -192,15 +186,15 @@ TEST_CASE("All blocks of a cooperative grid run at once, or the launch is refuse
   in_child({{"EMU_DEVICE", "H200"}, {"EMU_SMS", "2"}}, [](Session& s) {
     CUfunction k = s.function(s.load(grid_sync), "k");
     CUdeviceptr words = 0;
-    IS(s, s.cuMemAlloc(&words, 64 * 8), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&words, 64 * 8));
     void* parameters[] = {&words};
     const auto launch = [&](unsigned blocks) {
       return s.cuLaunchCooperativeKernel(k, blocks, 1, 1, 1, 1, 1, 0, nullptr, parameters);
     };
     constexpr unsigned blocks = 8;  // more than SMs, fewer than there is room for
-    IS(s, launch(blocks), CUDA_SUCCESS);
+    OK(s, launch(blocks));
     std::vector<unsigned> seen(2 * blocks);
-    IS(s, s.cuMemcpyDtoH(seen.data(), words, 8 * blocks), CUDA_SUCCESS);
+    OK(s, s.cuMemcpyDtoH(seen.data(), words, 8 * blocks));
     for (unsigned i = 0; i < blocks; ++i) IS(s, seen[blocks + i], 100 + (i + 1) % blocks);
     IS(s, launch(65), CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   });
@@ -210,10 +204,10 @@ TEST_CASE("A graph of kernel nodes runs them in the order of its edges") {
   in_child([](Session& s) {
     CUfunction push = s.function(s.load(kernels), "push");
     CUdeviceptr word = 0;
-    IS(s, s.cuMemAlloc(&word, 4), CUDA_SUCCESS);
-    IS(s, s.cuMemsetD32(word, 0, 1), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&word, 4));
+    OK(s, s.cuMemsetD32(word, 0, 1));
     CUgraph graph = nullptr;
-    IS(s, s.cuGraphCreate(&graph, 0), CUDA_SUCCESS);
+    OK(s, s.cuGraphCreate(&graph, 0));
     CUgraphNode nodes[3] = {};
     for (unsigned i = 0; i < 3; ++i) {
       unsigned digit = i + 1;
@@ -222,22 +216,21 @@ TEST_CASE("A graph of kernel nodes runs them in the order of its edges") {
       p.func = push;
       p.gridDimX = p.gridDimY = p.gridDimZ = p.blockDimX = p.blockDimY = p.blockDimZ = 1;
       p.kernelParams = parameters;
-      IS(s, s.cuGraphAddKernelNode(&nodes[i], graph, i ? &nodes[i - 1] : nullptr, i ? 1 : 0, &p),
-         CUDA_SUCCESS);
+      OK(s, s.cuGraphAddKernelNode(&nodes[i], graph, i ? &nodes[i - 1] : nullptr, i ? 1 : 0, &p));
       CUgraphNode none = nullptr, twice[] = {nodes[0], nodes[0]};
       IS(s, s.cuGraphAddKernelNode(&none, graph, twice, 2, &p), CUDA_ERROR_INVALID_VALUE);
       p.blockDimX = 0;
       IS(s, s.cuGraphAddKernelNode(&none, graph, nullptr, 0, &p), CUDA_ERROR_INVALID_VALUE);
     }
     size_t count = 0;
-    IS(s, s.cuGraphGetNodes(graph, nullptr, &count), CUDA_SUCCESS);
+    OK(s, s.cuGraphGetNodes(graph, nullptr, &count));
     IS(s, count, 3);
     CUgraphExec instance = nullptr;
-    IS(s, s.cuGraphInstantiateWithFlags(&instance, graph, 0), CUDA_SUCCESS);
-    IS(s, s.cuGraphLaunch(instance, nullptr), CUDA_SUCCESS);
-    IS(s, s.cuGraphLaunch(instance, nullptr), CUDA_SUCCESS);
+    OK(s, s.cuGraphInstantiateWithFlags(&instance, graph, 0));
+    OK(s, s.cuGraphLaunch(instance, nullptr));
+    OK(s, s.cuGraphLaunch(instance, nullptr));
     unsigned value = 0;
-    IS(s, s.cuMemcpyDtoH(&value, word, 4), CUDA_SUCCESS);
+    OK(s, s.cuMemcpyDtoH(&value, word, 4));
     IS(s, value, 123123);
   });
 }
@@ -250,19 +243,19 @@ TEST_CASE("A host function runs after the work of its stream and may call the dr
       CUdeviceptr word;
       unsigned value;
     } seen = {&s, 0, 0};
-    IS(s, s.cuMemAlloc(&seen.word, 4), CUDA_SUCCESS);
-    IS(s, s.cuMemsetD32(seen.word, 6, 1), CUDA_SUCCESS);
-    IS(s, s.launch(add, seen.word), CUDA_SUCCESS);
+    OK(s, s.cuMemAlloc(&seen.word, 4));
+    OK(s, s.cuMemsetD32(seen.word, 6, 1));
+    OK(s, s.launch(add, seen.word));
     const auto look = [](void* data) {
       auto& to = *static_cast<Seen*>(data);
       to.session->cuMemcpyDtoH(&to.value, to.word, 4);
     };
-    IS(s, s.cuLaunchHostFunc(nullptr, look, &seen), CUDA_SUCCESS);
+    OK(s, s.cuLaunchHostFunc(nullptr, look, &seen));
     IS(s, seen.value, 7);
     const auto note = [](CUstream, CUresult status, void* data) {
       static_cast<Seen*>(data)->value = status == CUDA_SUCCESS ? 99 : 0;
     };
-    IS(s, s.cuStreamAddCallback(nullptr, note, &seen, 0), CUDA_SUCCESS);
+    OK(s, s.cuStreamAddCallback(nullptr, note, &seen, 0));
     IS(s, seen.value, 99);
     IS(s, s.cuStreamAddCallback(nullptr, note, &seen, 1), CUDA_ERROR_INVALID_VALUE);
     IS(s, s.cuStreamAddCallback(nullptr, nullptr, &seen, 0), CUDA_ERROR_INVALID_VALUE);
@@ -274,12 +267,12 @@ TEST_CASE("A call that is not emulated is found, says its name and answers NOT_S
     s.start();
     void* p = nullptr;
     CUdriverProcAddressQueryResult found{};
-    IS(s, s.lookup("cuTexRefCreate", &p, 12080, 0, &found), CUDA_SUCCESS);
+    OK(s, s.lookup("cuTexRefCreate", &p, 12080, 0, &found));
     IS(s, found, CU_GET_PROC_ADDRESS_SUCCESS);
     const auto create = reinterpret_cast<CUresult (*)(CUtexref*)>(p);
     IS(s, create(nullptr), CUDA_ERROR_NOT_SUPPORTED);
     IS(s, create(nullptr), CUDA_ERROR_NOT_SUPPORTED);
-    IS(s, s.lookup("cuGraphAddNode", &p, 12010, 0, &found), CUDA_SUCCESS);
+    OK(s, s.lookup("cuGraphAddNode", &p, 12010, 0, &found));
     IS(s, found, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
   });
   CHECK(told == "emulator: cuTexRefCreate is not emulated; it answers CUDA_ERROR_NOT_SUPPORTED\n");
@@ -299,9 +292,9 @@ TEST_CASE("cuEventElapsedTime says once that its time is the emulation's") {
     s.start();
     CUevent a = nullptr;
     float ms = -1;
-    IS(s, s.cuEventCreate(&a, 0), CUDA_SUCCESS);
-    IS(s, s.cuEventRecord(a, nullptr), CUDA_SUCCESS);
-    for (int i = 0; i < 2; ++i) IS(s, s.cuEventElapsedTime(&ms, a, a), CUDA_SUCCESS);
+    OK(s, s.cuEventCreate(&a, 0));
+    OK(s, s.cuEventRecord(a, nullptr));
+    for (int i = 0; i < 2; ++i) OK(s, s.cuEventElapsedTime(&ms, a, a));
   });
   CHECK(told ==
         "emulator: cuEventElapsedTime answers how long the emulation took, which says nothing of a "

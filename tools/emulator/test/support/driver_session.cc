@@ -65,16 +65,16 @@ void Session::says(const char* what, const std::string& seen, const std::string&
 
 CUcontext Session::start() {
   CUcontext context = nullptr;
-  IS(*this, cuInit(0), CUDA_SUCCESS);
-  IS(*this, cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-  IS(*this, cuCtxSetCurrent(context), CUDA_SUCCESS);
+  OK(*this, cuInit(0));
+  OK(*this, cuDevicePrimaryCtxRetain(&context, 0));
+  OK(*this, cuCtxSetCurrent(context));
   return context;
 }
 
 CUmodule Session::load(const char* ptx) {
   start();
   CUmodule module = nullptr;
-  IS(*this, cuModuleLoadData(&module, ptx), CUDA_SUCCESS);
+  OK(*this, cuModuleLoadData(&module, ptx));
   return module;
 }
 

@@ -65,3 +65,8 @@ inline std::string in_child(const std::function<void(Session&)>& body) {
 // `call` is what the report quotes.
 #define IS(session, call, wanted) \
   (session).is(#call, static_cast<long long>(call), static_cast<long long>(wanted))
+#define OK(session, call) (session).is(#call, static_cast<long long>(call), CUDA_SUCCESS)
+
+// What nearly every test that includes this names.
+using driver_test::in_child;
+using driver_test::Session;
