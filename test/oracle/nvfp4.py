@@ -52,9 +52,9 @@ class GemmDesc(ctypes.Structure):
     ]
 
 
-def load():
+def load(name="libnvfp4gemm.so"):
     """The library, with the types of what is called here."""
-    library = ctypes.CDLL(os.path.join(BUILD, "libnvfp4gemm.so"))
+    library = ctypes.CDLL(os.path.join(BUILD, name))
     library.nvfp4_last_error.restype = ctypes.c_char_p
     library.nvfp4_build_info.restype = ctypes.c_char_p
     library.nvfp4_status_name.restype = ctypes.c_char_p

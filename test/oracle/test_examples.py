@@ -35,28 +35,32 @@ class Examples(unittest.TestCase):
             return  # this machine has a driver of its own
         self.assertIn(word, self.succeeds(*command, LD_LIBRARY_PATH=""))
 
-    # Tokens that an H200's planner puts into a workspace, in the emulator of one.
-    LARGE = ("640", "512", "64")
+    # Tokens that the planner of a Hopper of 16 SMs puts into a workspace, in the emulator.
+    LARGE = ("136", "256", "64")
 
-    def on_an_h200(self, *program, arguments=LARGE):
-        library = nvfp4.load()
+    def on_a_hopper(self, *program, arguments=LARGE):
+        library = nvfp4.load("few_sms/libnvfp4gemm.so.0")
         g = nvfp4.make_desc(*(int(size) for size in self.LARGE), 1.0, nvfp4.LAYOUT_128X4)
         g.a, g.b, g.a_scales, g.b_scales, g.d = (i << 40 for i in range(1, 6))
         needed = ctypes.c_uint64()
         self.assertEqual(library.nvfp4_gemm_workspace_bytes(ctypes.byref(g), 90,
                                                             ctypes.byref(needed)), 0)
         self.assertGreater(needed.value, 0)
-        return self.succeeds(*program, *arguments, EMU_DEVICE="H200")
+        folder = os.path.join(nvfp4.BUILD, "few_sms")
+        found = os.environ.get("LD_LIBRARY_PATH", "")
+        return self.succeeds(*program, *arguments, EMU_DEVICE="H200",
+                             LD_LIBRARY_PATH=f"{folder}:{found}",
+                             NVFP4GEMM_LIBRARY=f"{folder}/libnvfp4gemm.so.0")
 
     def test_c(self):
         program = os.path.join(nvfp4.BUILD, "example_gemm")
         self.assertIn("device:", self.succeeds(program))
-        self.assertIn("device:", self.on_an_h200(program))
+        self.assertIn("device:", self.on_a_hopper(program))
         self.without_a_gpu(program, word="only the CPU reference was computed")
 
     def test_cpp(self):
         program = os.path.join(nvfp4.BUILD, "example_plan")
-        self.assertIn("batch 2: ", self.on_an_h200(program))
+        self.assertIn("batch 2: ", self.on_a_hopper(program))
         self.assertIn("batch 2: 30720 of 30720 elements", self.succeeds(program))
         self.without_a_gpu(program, word="nothing was run")
 
@@ -73,7 +77,7 @@ class Examples(unittest.TestCase):
                           os.path.join(ROOT, "examples", "rust", "gemm.rs"), "-L", nvfp4.BUILD,
                           "-C", f"link-arg=-Wl,-rpath,{nvfp4.BUILD}")
             self.assertIn("device:", self.succeeds(program))
-            self.assertIn("device:", self.on_an_h200(program))
+            self.assertIn("device:", self.on_a_hopper(program))
             self.without_a_gpu(program, word="only the CPU reference was computed")
 
     def test_python(self):
@@ -83,11 +87,11 @@ class Examples(unittest.TestCase):
         large = (
             "import numpy as np, gemm, nvfp4gemm, cuda_driver\n"
             "a, b = (nvfp4gemm.quantize(np.ones((rows, 64), np.float32))\n"
-            "        for rows in (640, 512))\n"
+            "        for rows in (136, 256))\n"
             "with cuda_driver.Device() as device:\n"
-            "    d = gemm.on_device(device, a, b, np.empty((640, 512), np.float16))\n"
+            "    d = gemm.on_device(device, a, b, np.empty((136, 256), np.float16))\n"
             "assert (d == nvfp4gemm.mm(a, b)).all()\n")
-        self.on_an_h200(sys.executable,
+        self.on_a_hopper(sys.executable,
                         "-c",
                         f"import sys; sys.path.insert(0, {PYTHON!r})\n{large}",
                         arguments=())
