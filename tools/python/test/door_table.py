@@ -36,6 +36,7 @@ class Argument:
 
     def __init__(self, entry, name, values, call, way=READ, *, equal=(), raises=()):
         self.entry, self.name, self.values, self.call, self.way = entry, name, values, call, way
+        self.known = {}  # results on fresh arrays
         self.own = {**dict.fromkeys(equal, "equal"), **dict.fromkeys(raises, "raises")}
 
     def __str__(self):
