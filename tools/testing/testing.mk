@@ -1,16 +1,25 @@
 # SPDX-License-Identifier: MIT
 # Catch2 and what every test program of both products is linked with.
 
-# Catch2 3 is a library, 2.13 one header.
+# Catch2 3 is a library, 2.13 one header. What that header compiles for main takes longer than a
+# folder's tests. Debian has it compiled, with a main that only runs the session, which takes another
+# name here: an archive still, which the linker knows by what is in it.
 CATCH_3      := $(wildcard $(addsuffix /include/catch2/catch_all.hpp,/usr /usr/local))
 CATCH_LIBS   := $(if $(CATCH_3),-lCatch2)
-TEST_SESSION := $(B)/obj/tools/testing/session.o
+CATCH_MAIN_A := $(if $(CATCH_3),,$(firstword $(wildcard /usr/lib/libCatch2WithMain.a \
+                  /usr/lib/*/libCatch2WithMain.a)))
+CATCH_MAIN   := $(if $(CATCH_MAIN_A),$(B)/obj/tools/testing/catch_main.o)
+TEST_SESSION := $(B)/obj/tools/testing/session.o $(CATCH_MAIN)
 TEST_MAIN    := $(B)/obj/tools/testing/main.o $(TEST_SESSION)
 
 $(B)/obj/tools/testing/%.o: tools/testing/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
-$(TEST_SESSION): TEST_FLAGS += -O0
+$(B)/obj/tools/testing/session.o: TEST_FLAGS += -O0 \
+  $(if $(CATCH_MAIN),-DNVFP4_CATCH_MAIN=catch_main)
+$(CATCH_MAIN): $(CATCH_MAIN_A)
+	@mkdir -p $(@D)
+	$(call say,COPY)$(OBJCOPY) --redefine-sym main=catch_main $< $@
 
 # For what includes catch.h, which is compiled in half the time if not optimised. No macros: a
 # program that has others would have to read the text.
