@@ -7,6 +7,7 @@
 
 #include "test/gemm/direct.h"
 #include "test/gemm/emulator.h"
+#include "test/gemm/entries.h"
 
 using gemm_test::Emulator;
 using gemm_test::launch_sm100;
@@ -59,14 +60,20 @@ TEST_CASE(
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   const char* options = GENERATE("debug", "lineinfo");
-  const char* order = GENERATE("soonest", "latest", "random");
-  if (options == std::string("lineinfo") && order != std::string("random")) return;
-  USE_KERNEL(gpu, ptx, options);
-  CAPTURE(options, order);
-  const Course course(emulator, order, "4", "stop");
-  const std::string when = order;
-  if (when != "latest") CHECK(wrong_after<64>(gpu.driver, ptx) == 0);
-  if (when != "soonest") CHECK(wrong_after<128>(gpu.driver, ptx) == 0);
+  USE_KERNEL(gpu, whole, options);
+  const std::string ptx = gemm_test::with_entries(whole, [](std::string_view name) {
+    return name == "nvfp4_gemm_sm100_128x64_plain" || name == "nvfp4_gemm_sm100_128x128_plain";
+  });
+  const auto check = [&](const char* order, auto run) {
+    CAPTURE(options, order);
+    const Course course(emulator, order, "4", "stop");
+    CHECK(run(gpu.driver, ptx) == 0);
+  };
+  check("random", wrong_after<64>);
+  check("random", wrong_after<128>);
+  if (options == std::string("lineinfo")) return;
+  check("soonest", wrong_after<64>);
+  check("latest", wrong_after<128>);
 }
 
 // Fragments go through local memory after the wgmma.fence and sums before the wgmma.wait_group:
@@ -74,7 +81,11 @@ TEST_CASE(
 TEST_CASE("the kernel of 9.0 compiled with -G gives the right bits, with formal findings alone") {
   USE_GPU_OF_FAMILY(gpu, 9);
   USE_EMULATOR(gpu, emulator);
-  USE_KERNEL(gpu, ptx, "debug", "gemm_sm90");
+  USE_KERNEL(gpu, whole, "debug", "gemm_sm90");
+  const std::string ptx = gemm_test::with_entries(whole, [](std::string_view name) {
+    return name == "nvfp4_tokens_sm90" || name == "nvfp4_gemm_sm90_128x64" ||
+           name == "nvfp4_gemm_sm90_128x128" || name == "nvfp4_gemm_sm90_128x256";
+  });
   const auto check = [&](const char* order, auto run) {
     const Course course(emulator, order, "4", "report");
     report_of(CUDA_SUCCESS, [&] { CHECK(run(gpu.driver, ptx) == 0); });

@@ -52,6 +52,12 @@ struct Matrix {
                                  r % 128 / 32 * 4 + k % 64 / 16];
     return (code == 2 ? 1 : code == 10 ? -1 : code == 1 ? 0.5 : 0) * (scale == 0x38 ? 1 : 2);
   }
+  std::vector<double> values() const {
+    std::vector<double> all;
+    for (uint32_t r = 0; r < rows; ++r)
+      for (uint32_t k = 0; k < depth; ++k) all.push_back(at(r, k));
+    return all;
+  }
 };
 
 inline double half(uint16_t bits) {
@@ -151,10 +157,12 @@ struct Problem {
     driver.check(
         driver.cuMemcpyDtoH(out.data(), reinterpret_cast<CUdeviceptr>(p.d), out.size() * 2),
         "cuMemcpyDtoH");
+    const std::vector<double> rows = a.values(), columns = b.values();
     for (uint32_t m = 0; m < tokens; ++m)
       for (uint32_t n = 0; n < weights; ++n) {
+        const double *row = &rows[m * depth], *column = &columns[n * depth];
         double sum = 0;
-        for (uint32_t k = 0; k < depth; ++k) sum += a.at(m, k) * b.at(n, k);
+        for (uint32_t k = 0; k < depth; ++k) sum += row[k] * column[k];
         count += std::abs(sum) > 512 || half(out[m * weights + n]) != 2 * sum;
       }
     return count;

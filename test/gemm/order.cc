@@ -40,7 +40,8 @@ TEST_CASE("the bits do not depend on when asynchronous work completes", "[order]
   };
   // Random scales, so that a changed order of summation would show as well; the ring wraps twice.
   const support::Shape shape = gpu.sized<support::Shape>({130, 136, 4416}, {9, 70, 1088});
-  Problem p = forced(EACH_VARIANT, make_problem(shape, Data::random, 60));
+  const char* variant = SOME_VARIANTS(3);
+  Problem p = forced(variant, make_problem(shape, Data::random, 60));
   p.batch_invariant = gpu.info.major == 10;  // K is whole; split_sm100.cc shares it
   std::set<std::vector<uint16_t>> results;
   for (const Order& order :

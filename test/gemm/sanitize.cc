@@ -37,7 +37,7 @@ std::map<int, int64_t> shortest_of_each_split(const gemm_test::Gpu& gpu, const c
 
 TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[sanitize]") {
   USE_GPU_FOR_HALVES(gpu);
-  if (gpu.small() && !gemm_test::everything())
+  if (gpu.info.emulated() && !gemm_test::everything())
     SKIP_TEST("for compute-sanitizer; every emulated run is checked by the emulator");
   std::set<int> splits;
   std::set<std::string> plain, general;  // variants that ran so

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "test/gemm/emulator.h"
+#include "test/gemm/entries.h"
 #include "test/gemm/sizes.h"
 
 namespace {
@@ -26,20 +27,28 @@ std::string content(const std::string& path) {
 
 // In an entry of a family's PTX one operation becomes another: multiplications become additions, by
 // alpha among them; or additions multiplications, of which a plain product of one CTA has none.
+// With `only`, the kernels of the first variant, those of the others do nothing: the first variant
+// that is wrong is named.
 struct Damage {
   std::string entry;
   const char* operation = "mul.rn.f32";
   const char* instead = "add.rn.f32";
+  std::string only = "";
 };
 
 std::string damaged_ptx(std::string text, const Damage& damage) {
-  const size_t at = text.find(".entry " + damage.entry + "(");
-  REQUIRE(at != text.npos);
-  const size_t end =
-      std::min({text.find(".entry ", at + 1), text.find(".func ", at + 1), text.size()});
+  if (!damage.only.empty()) {
+    text = gemm_test::with_entries(text, [&](std::string_view name) {
+      return name == damage.only || name.starts_with(damage.only + "_");
+    });
+  }
+  const std::vector<gemm_test::PtxBody> bodies = gemm_test::ptx_bodies(text);
+  const auto body = std::find_if(bodies.begin(), bodies.end(),
+                                 [&](const auto& each) { return each.name == damage.entry; });
+  REQUIRE(body != bodies.end());
   const std::string operation = damage.operation;
   size_t damaged = 0;
-  for (size_t found = text.find(operation, at); found < end;
+  for (size_t found = text.find(operation, body->begin); found < body->end;
        found = text.find(operation, found + 1)) {
     text.replace(found, operation.size(), damage.instead);
     ++damaged;
@@ -112,11 +121,16 @@ class Damaged {
 };
 
 // "sm90_64x8x256" has the entries nvfp4_gemm_sm90_64x8, _plain and _once.
+std::string entry_of(const std::string& variant) {
+  return "nvfp4_gemm_" + variant.substr(0, variant.rfind('x'));
+}
+
 void require_named(const support::DeviceBuffer& space, const std::string& variant,
-                   const std::string& suffix, const std::string& product) {
+                   const std::string& suffix, const std::string& product, bool alone = false) {
   CAPTURE(variant, suffix);
-  const Damaged damaged(variant.substr(0, variant.find('_')),
-                        {"nvfp4_gemm_" + variant.substr(0, variant.rfind('x')) + suffix});
+  Damage damage{entry_of(variant) + suffix};
+  if (alone) damage.only = entry_of(variant);
+  const Damaged damaged(variant.substr(0, variant.find('_')), damage);
   CHECK(damaged.selftest(space) == NVFP4_STATUS_WRONG_RESULT);
   const std::string error = damaged.last_error();
   INFO(error);
@@ -192,8 +206,10 @@ TEST_CASE("the self test names the variant whose kernel was damaged", "[selftest
       return gemm_test::tile_of(name).family == "sm80";
     });
   }
-  // The first that is wrong is named: so the variants before it passed.
-  require_named(space, variants.back());
+  // The first that is wrong is named: so the variants before it passed. All do on a B200 in the test
+  // above, and here the first variant is damaged.
+  const bool first = gpu.info.major == 10 && !gemm_test::everything();
+  if (!first) require_named(space, variants.back());
   CHECK(space.guards_intact());
   if (short_of_time(gpu)) return;
   if (gemm_test::everything()) {
@@ -203,7 +219,7 @@ TEST_CASE("the self test names the variant whose kernel was damaged", "[selftest
   if (gpu.info.major == 9) require_named(space, "sm90_64x8x256", "_once", "single-tile product");
   if (gpu.info.major > 10) return;  // mma.sync has no such entry
   require_named(space, gpu.info.major == 9 ? "sm90_64x32x256" : "sm100_128x64x256", "_scaled",
-                "scaled product");
+                "scaled product", first);
 }
 
 TEST_CASE("the self test finds a damaged general epilogue", "[selftest]") {
@@ -211,9 +227,11 @@ TEST_CASE("the self test finds a damaged general epilogue", "[selftest]") {
   USE_EMULATOR(gpu, emulator);
   if (short_of_time(gpu)) SKIP_TEST("the emulated B200 shows it; NVFP4_LONG does here, too");
   const support::DeviceBuffer space(gpu.driver, size_t(bytes_of(gpu)));
-  const std::string family = gpu.info.major == 9 ? "sm90" : "sm100";
-  const std::string entry = gpu.info.major == 9 ? "_64x1" : "_128x64";
-  const Damaged damaged(family, {"nvfp4_gemm_" + family + entry, "add.rn.f32", "mul.rn.f32"});
+  const bool hopper = gpu.info.major == 9;
+  const std::string entry = entry_of(hopper ? "sm90_64x1x256" : "sm100_128x64x256");
+  Damage damage{entry, "add.rn.f32", "mul.rn.f32"};
+  if (!hopper && !gemm_test::everything()) damage.only = entry;  // the first variant there
+  const Damaged damaged(hopper ? "sm90" : "sm100", damage);
   CHECK(damaged.selftest(space) == NVFP4_STATUS_WRONG_RESULT);
   CHECK(damaged.last_error().find("of the self test's general product") != std::string::npos);
 }
