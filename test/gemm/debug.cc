@@ -7,7 +7,6 @@
 
 #include "test/gemm/direct.h"
 #include "test/gemm/emulator.h"
-#include "test/gemm/entries.h"
 
 using gemm_test::Emulator;
 using gemm_test::launch_sm100;
@@ -60,10 +59,7 @@ TEST_CASE(
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   const char* options = GENERATE("debug", "lineinfo");
-  USE_KERNEL(gpu, whole, options);
-  const std::string ptx = gemm_test::with_entries(whole, [](std::string_view name) {
-    return name == "nvfp4_gemm_sm100_128x64_plain" || name == "nvfp4_gemm_sm100_128x128_plain";
-  });
+  USE_KERNEL(gpu, ptx, options);
   const auto check = [&](const char* order, auto run) {
     CAPTURE(options, order);
     const Course course(emulator, order, "4", "stop");
@@ -81,11 +77,7 @@ TEST_CASE(
 TEST_CASE("the kernel of 9.0 compiled with -G gives the right bits, with formal findings alone") {
   USE_GPU_OF_FAMILY(gpu, 9);
   USE_EMULATOR(gpu, emulator);
-  USE_KERNEL(gpu, whole, "debug", "gemm_sm90");
-  const std::string ptx = gemm_test::with_entries(whole, [](std::string_view name) {
-    return name == "nvfp4_tokens_sm90" || name == "nvfp4_gemm_sm90_128x64" ||
-           name == "nvfp4_gemm_sm90_128x128" || name == "nvfp4_gemm_sm90_128x256";
-  });
+  USE_KERNEL(gpu, ptx, "debug", "gemm_sm90");
   const auto check = [&](const char* order, auto run) {
     const Course course(emulator, order, "4", "report");
     report_of(CUDA_SUCCESS, [&] { CHECK(run(gpu.driver, ptx) == 0); });
