@@ -206,8 +206,8 @@ TEST_CASE("the self test names the variant whose kernel was damaged", "[selftest
       return gemm_test::tile_of(name).family == "sm80";
     });
   }
-  // The first that is wrong is named: so the variants before it passed. All do on a B200 in the test
-  // above, and here the first variant is damaged.
+  // The first that is wrong is named: so the variants before it passed. On a B200 all pass in the
+  // test above; here the first is damaged.
   const bool first = gpu.info.major == 10 && !gemm_test::everything();
   if (!first) require_named(space, variants.back());
   CHECK(space.guards_intact());

@@ -2,8 +2,8 @@
 # Catch2 and what every test program of both products is linked with.
 
 # Catch2 3 is a library, 2.13 one header. What that header compiles for main takes longer than a
-# folder's tests. Debian has it compiled, with a main that only runs the session, which takes another
-# name here: an archive still, which the linker knows by what is in it.
+# folder's tests. Debian has it compiled, with a main that only runs the session. The main takes
+# another name here; what is copied is still an archive, which the linker knows by its content.
 CATCH_3      := $(wildcard $(addsuffix /include/catch2/catch_all.hpp,/usr /usr/local))
 CATCH_LIBS   := $(if $(CATCH_3),-lCatch2)
 CATCH_MAIN_A := $(if $(CATCH_3),,$(firstword $(wildcard /usr/lib/libCatch2WithMain.a \
