@@ -139,17 +139,18 @@ TEST_CASE("a16: bf16 tokens keep their range in an fp32 D", "[a16][epilogue]") {
 
 namespace {
 
-// Row r of B holds code r / 127 under scale r % 127 at one place of K, and nothing else.
+// Each block of B has all codes, in each row from another one on, and a scale of its own; token r
+// takes element r.
 Problem pairs(const Tile& tile) {
-  constexpr int64_t kPairs = 16 * 127, kK = 64;
-  Problem p = forced(tile.name, make_a16_problem({1, kPairs, kK}, tile.type, Data::exact, 904));
+  constexpr int64_t kK = 64, kBlocks = kK / 16, kRows = 128 / kBlocks;
+  Problem p = forced(tile.name, make_a16_problem({kK, kRows, kK}, tile.type, Data::exact, 904));
   const uint16_t one = tile.type == NVFP4_TYPE_F16 ? 0x3C00 : 0x3F80;
-  for (int64_t k = 0; k < kK; ++k) p.a.set_half(0, 0, k, one);
-  for (int64_t row = 0; row < kPairs; ++row) {
-    for (int64_t k = 0; k < kK; ++k) p.b.set_code(0, row, k, 0);
-    const int64_t at = row % kK;
-    p.b.set_code(0, row, at, uint8_t(row / 127));
-    p.b.set_scale(0, row, at / 16, uint8_t(row % 127));
+  for (int64_t row = 0; row < kK; ++row)
+    for (int64_t k = 0; k < kK; ++k) p.a.set_half(0, row, k, k == row ? one : 0);
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t k = 0; k < kK; ++k) p.b.set_code(0, row, k, uint8_t((k + row) % 16));
+    for (int64_t i = 0; i < kBlocks; ++i)
+      p.b.set_scale(0, row, i, uint8_t((row * kBlocks + i) % 127));
   }
   return p;
 }

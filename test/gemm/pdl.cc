@@ -20,7 +20,10 @@ TEST_CASE("pdl changes no bit", "[pdl]") {
   const int64_t k = GENERATE(64, 1024, 1600, 4416);
   if (gpu.small() && k > 1600) return;
   const int64_t few = gemm_test::few_tokens(gpu, variant, 9);
-  const support::Shape shape = gpu.sized<support::Shape>({130, 136, k, 2}, {few, 70, k});
+  support::Shape shape = gpu.sized<support::Shape>({130, 136, k, 2}, {few, 70, k});
+  if (gpu.info.emulated() && !gemm_test::everything()) {
+    shape.m = std::min<int64_t>(shape.m, 66), shape.l = 1;
+  }
   const Problem problem = forced(variant, make_problem(shape, Data::random, 90));
   const std::vector<uint16_t> off = support::run_on_device(gpu.driver, problem);
   CAPTURE(variant, k);
@@ -35,10 +38,10 @@ TEST_CASE("before the wait nothing is loaded, or static weights and their scales
     const char* variant;
     uint64_t tiles;
   };
-  const Row row = GENERATE(Row{"sm100_128x64x256", 5 * 2}, Row{"sm100_128x128x256", 3 * 2});
+  const Row row = GENERATE(Row{"sm100_128x64x256", 3 * 2}, Row{"sm100_128x128x256", 2 * 2});
   const uint64_t fillings = GENERATE(1, 2, 3, 4, 8, 11);
   CAPTURE(row.variant, fillings);
-  const support::Shape shape{300, 200, int64_t(256 * fillings)};
+  const support::Shape shape{130, 136, int64_t(256 * fillings)};
   Problem problem = forced(row.variant, make_problem(shape, Data::exact, 91));
   problem.batch_invariant = true;  // K is whole
   constexpr uint64_t kWeightBytes = 128 * 256 / 2 + 128 * 256 / 16;

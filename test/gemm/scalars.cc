@@ -5,7 +5,8 @@
 
 TEST_CASE("alpha multiplies the sum in fp32 and is rounded with it once", "[alpha]") {
   USE_GPU(gpu);
-  Problem p = make_problem({65, 129, 192}, Data::exact, 10);
+  Problem p =
+      make_problem(gpu.sized<support::Shape>({65, 129, 192}, {9, 70, 192}), Data::exact, 10);
   const float infinity = std::numeric_limits<float>::infinity();
   // 1/3 rounds in the product, 1e-7 makes fp16 subnormals, 1e3 overflows fp16, 0 keeps signs.
   p.alpha = GENERATE_COPY(values<float>(

@@ -45,10 +45,15 @@ TEST_CASE("sm80: each tile and split gives the reference's bits", "[sm80]") {
   const int32_t type = EACH_SM80_TYPE;
   const Sm80Size size = EACH_SM80_TILE;
   const uint32_t split = GENERATE(1u, 3u);
-  // Tails of M, N and K, two batches, gaps, more tokens than a tile has.
+  // An emulated Hopper decodes as an A100 does: each tile and split there with one type.
+  const bool turn = (size.tokens / 8 + size.warps / 4 + split / 2) % 2 == 0;
+  const bool one = gpu.small() && !gemm_test::everything();
+  if (one && turn != (type == NVFP4_TYPE_F16)) return;
+  // Tails of M, N and K, two batches, gaps, more tokens than a tile has; three tiles of weights, of
+  // which the second has the upper half of a tile of scales, or two.
   const support::Gaps gaps{8, 32, 3, 40, 64, 5, 16};
-  require_reference(gpu, image, make_a16_problem({19, 130, 816, 2}, type, Data::exact, 1, gaps),
-                    size, split);
+  const Shape shape{int64_t(size.tokens) + 3, one ? 70 : 130, 816, 2};
+  require_reference(gpu, image, make_a16_problem(shape, type, Data::exact, 1, gaps), size, split);
 }
 
 TEST_CASE("sm80: any number of tokens, and any K", "[sm80]") {
@@ -91,17 +96,18 @@ TEST_CASE("sm80: linear scales, with rows of any length", "[sm80]") {
 
 namespace {
 
-// Row r of B holds code r / 127 under scale r % 127 at one place of K, and nothing else.
+// Each block of B has all codes, in each row from another one on, and a scale of its own; token r
+// takes element r.
 Problem pairs(int32_t type) {
-  constexpr int64_t kPairs = 16 * 127, kK = 64;
-  Problem p = make_a16_problem({1, kPairs, kK}, type, Data::exact, 904);
+  constexpr int64_t kK = 64, kBlocks = kK / 16, kRows = 128 / kBlocks;
+  Problem p = make_a16_problem({kK, kRows, kK}, type, Data::exact, 904);
   const uint16_t one = type == NVFP4_TYPE_F16 ? 0x3C00 : 0x3F80;
-  for (int64_t k = 0; k < kK; ++k) p.a.set_half(0, 0, k, one);
-  for (int64_t row = 0; row < kPairs; ++row) {
-    for (int64_t k = 0; k < kK; ++k) p.b.set_code(0, row, k, 0);
-    const int64_t at = row % kK;
-    p.b.set_code(0, row, at, uint8_t(row / 127));
-    p.b.set_scale(0, row, at / 16, uint8_t(row % 127));
+  for (int64_t row = 0; row < kK; ++row)
+    for (int64_t k = 0; k < kK; ++k) p.a.set_half(0, row, k, k == row ? one : 0);
+  for (int64_t row = 0; row < kRows; ++row) {
+    for (int64_t k = 0; k < kK; ++k) p.b.set_code(0, row, k, uint8_t((k + row) % 16));
+    for (int64_t i = 0; i < kBlocks; ++i)
+      p.b.set_scale(0, row, i, uint8_t((row * kBlocks + i) % 127));
   }
   return p;
 }

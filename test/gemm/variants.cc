@@ -28,7 +28,7 @@ TEST_CASE("what the planner of 9.0 chooses is inside the bound, and has the same
           "[variant]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   support::Shape shape = SOME_SHAPES;
-  if (gpu.small()) shape.m = (shape.m + 14) / 15, shape.n = std::min<int64_t>(shape.n, 130);
+  if (gpu.small()) shape.m = (shape.m + 14) / 15, shape.n = std::min<int64_t>(shape.n, 72);
   const Problem problem = make_problem(shape, Data::random, 70);
   CAPTURE(support::to_string(shape));
   const std::vector<uint16_t> d = support::run_on_device(gpu.driver, problem);
