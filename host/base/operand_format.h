@@ -39,4 +39,10 @@ constexpr const OperandFormat* format_of_d(int32_t d_type) {
   return nullptr;
 }
 
+constexpr int64_t most_in_block() {
+  int64_t most = 0;
+  for (const OperandFormat& row : kOperandFormats) most = row.block > most ? row.block : most;
+  return most;
+}
+
 }  // namespace nvfp4

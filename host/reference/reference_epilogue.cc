@@ -127,7 +127,7 @@ uint8_t* ReferenceEpilogue::scale_of_d(const Place& at) const {
 
 void ReferenceEpilogue::quantize(const Place& last) const {
   const int count = static_cast<int>(d_format_->block);
-  const F32(&block)[32] = block_[last.row % 32];
+  const F32(&block)[kMostInBlock] = block_[last.row % 32];
   const int64_t element = last.batch * g_.d_batch_stride + last.row * g_.d_ld + last.column;
   uint8_t* const codes = static_cast<uint8_t*>(g_.d) + (element + 1 - count) / 2;
   if (d_format_->scale == ScaleType::ue8m0) {

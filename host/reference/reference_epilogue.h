@@ -44,7 +44,9 @@ class ReferenceEpilogue {
   bool adds_c_;
   const OperandFormat* d_format_;  // NULL: D has no scales
   // Values of blocks that are not complete yet, by row number modulo 32.
-  mutable F32 block_[32][32];
+  static constexpr int64_t kMostInBlock = 32;
+  static_assert(most_in_block() <= kMostInBlock);
+  mutable F32 block_[32][kMostInBlock];
 };
 
 }  // namespace nvfp4
