@@ -46,7 +46,8 @@ Target target_named(const std::string& name) {
 }
 
 std::string our_verdict_at(const std::string& statement, const std::string& target, int version) {
-  return verdict(frame_at(target, version).text + statement + "\n}\n", target_named(target).number);
+  return verdict(frame_for(statement, target, version).text + statement + "\n}\n",
+                 target_named(target).number);
 }
 
 // The first version with which the front end loads it, 0 = none.

@@ -91,8 +91,13 @@ void keep(const std::string& question, const Verdict& verdict) {
   std::filesystem::rename(unfinished, name);
 }
 
+// ptxas says so where it refuses a text.
+constexpr int refused = 255;
+
 // That says nothing of the text: `timeout` ended it, or a signal.
-bool timed_out(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) >= 124; }
+bool timed_out(int status) {
+  return !WIFEXITED(status) || (WEXITSTATUS(status) >= 124 && WEXITSTATUS(status) != refused);
+}
 
 // Exit status and output of `ptxas text`.
 int run_ptxas(const std::string& text, std::string* output) {
@@ -288,9 +293,21 @@ bool have_ptxas() { return std::system("ptxas --version > /dev/null 2>&1") == 0;
 
 Frame plain_frame() { return frame_at("sm_100a", 90); }
 
+namespace {
+
+Frame frame_with(const std::string& registers, const std::string& target, int version) {
+  return {module_head(target, version) + ".visible .entry k(.param .u64 out) {\n" + registers +
+          "L: T: .branchtargets L;\n"};
+}
+
+}  // namespace
+
 Frame frame_at(const std::string& target, int version) {
-  return {module_head(target, version) + ".visible .entry k(.param .u64 out) {\n" +
-          declarations(version) + "L: T: .branchtargets L;\n"};
+  return frame_with(declarations(version), target, version);
+}
+
+Frame frame_for(const std::string& statement, const std::string& target, int version) {
+  return frame_with(declarations_for(statement, version), target, version);
 }
 
 std::string ptxas_verdict(const std::string& module) {
@@ -310,8 +327,13 @@ std::vector<std::string> parser_verdicts(const std::vector<std::string>& stateme
 }
 
 std::string our_verdict(const std::string& statement, const Frame& frame) {
-  const std::string v = verdict(frame_of(statement, frame).text + statement + separator(0) + "}\n",
-                                capability_of(statement));
+  std::string text = frame_of(statement, frame).text;
+  for (const int version : {90, 80}) {  // with .b128 and without
+    const std::string all = declarations(version);
+    const size_t at = text.find(all);
+    if (at != std::string::npos) text.replace(at, all.size(), declarations_for(statement, version));
+  }
+  const std::string v = verdict(text + statement + separator(0) + "}\n", capability_of(statement));
   return v == "accepted" ? "" : v;
 }
 

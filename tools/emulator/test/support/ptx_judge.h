@@ -19,6 +19,8 @@ Frame plain_frame();
 
 // The same for a target and a .version of 7.0 and later (87 = 8.7).
 Frame frame_at(const std::string& target, int version);
+// The same with the registers alone that the statement names.
+Frame frame_for(const std::string& statement, const std::string& target, int version);
 
 // What ptxas says against each statement, a line of its own in `frame`; empty = accepted. Many are
 // judged by one run; what ptxas finds only when it generates code comes out as well.

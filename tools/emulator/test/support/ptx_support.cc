@@ -2,6 +2,7 @@
 // See ptx_support.h.
 #include "tools/emulator/test/support/ptx_support.h"
 
+#include <cctype>
 #include <cstring>
 
 #include "tools/emulator/op/load.h"
@@ -13,18 +14,50 @@ std::string module_head(const std::string& target, int version) {
   return ".version " + emu::ptx::dotted(version) + "\n.target " + target + "\n.address_size 64\n";
 }
 
+namespace {
+
+struct Registers {
+  char name;
+  const char* type;
+};
+constexpr Registers all_registers[] = {
+    {'q', "b128"}, {'p', "pred"}, {'b', "b8"},  {'h', "b16"},   {'r', "b32"}, {'d', "b64"},
+    {'f', "f32"},  {'u', "u32"},  {'i', "s32"}, {'x', "f16x2"}, {'e', "f16"}, {'g', "f64"}};
+
+bool is_part_of_a_name(char c) {
+  return isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '%';
+}
+
+bool is_named(char name, std::string_view text) {
+  for (size_t at = text.find(name); at < text.size(); at = text.find(name, at + 1))
+    if (at + 1 < text.size() && isdigit(static_cast<unsigned char>(text[at + 1])) &&
+        (at == 0 || !is_part_of_a_name(text[at - 1])))
+      return true;
+  return false;
+}
+
+template <class Wanted>
+std::string declarations_of(int version, Wanted wanted) {
+  std::string out;
+  for (const Registers& r : all_registers)
+    if ((version >= 83 || r.name != 'q') && wanted(r.name))
+      out += std::string(".reg .") + r.type + " " + r.name + "<32>; ";
+  return out + ".shared .align 16 .b8 s[1024]; .local .align 16 .b8 loc[64];\n";
+}
+
+}  // namespace
+
 std::string declarations(int version) {
-  const std::string wide = version < 83 ? "" : ".reg .b128 q<32>; ";
-  return wide +
-         ".reg .pred p<32>; .reg .b8 b<32>; .reg .b16 h<32>; .reg .b32 r<32>; .reg .b64 d<32>; "
-         ".reg .f32 f<32>; .reg .u32 u<32>; .reg .s32 i<32>; .reg .f16x2 x<32>; "
-         ".reg .f16 e<32>; .reg .f64 g<32>; "
-         ".shared .align 16 .b8 s[1024]; .local .align 16 .b8 loc[64];\n";
+  return declarations_of(version, [](char) { return true; });
+}
+
+std::string declarations_for(std::string_view text, int version) {
+  return declarations_of(version, [&](char name) { return is_named(name, text); });
 }
 
 std::string module_text(const std::string& body, const std::string& target) {
-  return module_head(target) + ".visible .entry k(.param .u64 out) {\n" + declarations() + body +
-         "\n}\n";
+  return module_head(target) + ".visible .entry k(.param .u64 out) {\n" +
+         declarations_for(body) + body + "\n}\n";
 }
 
 std::unique_ptr<emu::ptx::Module> load(const std::string& text, int compute_capability) {

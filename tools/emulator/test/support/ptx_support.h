@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/emulator/ptx/module.h"
@@ -14,6 +15,9 @@ namespace ptx_test {
 // Registers p0.. (.pred) b (.b8) h (.b16) r (.b32) d (.b64) q (.b128) f (.f32) u (.u32) i (.s32)
 // x (.f16x2) e (.f16) g (.f64), 32 each; shared variable s, local variable loc. .b128 is of 8.3.
 std::string declarations(int version = 90);
+// Without the registers of which `text` names none: to declare all takes longer than to read the
+// instruction.
+std::string declarations_for(std::string_view text, int version = 90);
 
 // .version (90 = 9.0), .target, .address_size
 std::string module_head(const std::string& target = "sm_100a", int version = 90);
