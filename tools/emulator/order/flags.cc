@@ -35,7 +35,8 @@ void Meetings::release_at(const Cta* cta, uint64_t address, uint32_t lane, Scope
   if (scope == Scope::gpu && !cta) global_.release(address, now_.serial, at(Scope::gpu));
 }
 
-// A relaxed load leaves it to the next fence.
+// A relaxed load leaves it to the next fence. What a lane has acquired it knows: one that polls a
+// flag learns nothing until the next release.
 void Meetings::acquire_at(const Cta* cta, uint64_t address, uint32_t lane, Scope scope,
                           bool relaxed) {
   Party& p = parties_.me();
@@ -53,7 +54,12 @@ void Meetings::acquire_at(const Cta* cta, uint64_t address, uint32_t lane, Scope
   }
   if (cta || scope != Scope::gpu) return;
   Knowledge far;
-  far.others = global_.acquire(address);
+  if (const std::shared_ptr<const Foreign> left = global_.acquire(address)) {
+    const bool again = !relaxed && p.acquired[lane] == left;
+    if (again) return parties_.refresh(p, 1u << lane);
+    if (!relaxed) p.acquired[lane] = left;
+    far.others = *left;
+  }
   if (const auto it = far.others.find(now_.serial); it != far.others.end()) {
     far.seen = it->second.seen;
     far.strict = it->second.strict;

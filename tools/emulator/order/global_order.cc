@@ -124,15 +124,17 @@ std::vector<GlobalOrder::Shared> GlobalOrder::shared_with_reads(uint64_t address
 
 void GlobalOrder::release(uint64_t address, uint32_t cluster, const Knowledge& handed) {
   std::lock_guard guard(lock_);
-  Foreign& left = flags_[address];
-  join(left, handed.others);
-  left[cluster].join(handed);
+  std::shared_ptr<const Foreign>& left = flags_[address];
+  const auto more = left ? std::make_shared<Foreign>(*left) : std::make_shared<Foreign>();
+  join(*more, handed.others);
+  (*more)[cluster].join(handed);
+  left = more;
 }
 
-Foreign GlobalOrder::acquire(uint64_t address) {
+std::shared_ptr<const Foreign> GlobalOrder::acquire(uint64_t address) {
   std::lock_guard guard(lock_);
   const auto it = flags_.find(address);
-  return it == flags_.end() ? Foreign{} : it->second;
+  return it == flags_.end() ? nullptr : it->second;
 }
 
 }  // namespace emu

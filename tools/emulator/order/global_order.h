@@ -88,7 +88,8 @@ class GlobalOrder {
   }
 
   void release(uint64_t address, uint32_t cluster, const Knowledge& handed);
-  Foreign acquire(uint64_t address);
+  // What was released there, another object after each release; null before the first.
+  std::shared_ptr<const Foreign> acquire(uint64_t address);
 
   std::string kernel;  // of the launch
   std::atomic<bool> dependents_launched = false;
@@ -164,7 +165,7 @@ class GlobalOrder {
   std::unordered_map<uint64_t, std::unique_ptr<Page>> pages_;
   std::unordered_map<uint64_t, Region> regions_;
   std::vector<BulkRead> reads_;
-  std::unordered_map<uint64_t, Foreign> flags_;
+  std::unordered_map<uint64_t, std::shared_ptr<const Foreign>> flags_;
   // Around all writes, all bulk loads: most accesses are outside.
   std::atomic<uint64_t> written_begin_ = ~0ull, written_end_ = 0;
   std::atomic<uint64_t> reads_begin_ = ~0ull, reads_end_ = 0;

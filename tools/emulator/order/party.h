@@ -48,6 +48,7 @@ struct Fences {                       // for relaxed accesses
 struct Party {
   Knowledge all;                       // what every lane knows
   std::unique_ptr<Knowledge> own[32];  // what a lane has learnt since the lanes met
+  std::shared_ptr<const Foreign> acquired[32];  // what a lane found at a flag of the grid last
   uint32_t time = 1;                   // its own epoch
   Clock tensor_ready;                  // after tcgen05.fence::before_thread_sync
   Clock tensor_arrived;                // acquired, and not yet after ::after_thread_sync
