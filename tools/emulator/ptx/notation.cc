@@ -304,6 +304,14 @@ bool matches(const Pattern& p, Suffixes& left) {
   return true;
 }
 
+ModSet modifiers_in(const Pattern& p) {
+  ModSet all;
+  for (const Suffix& s : p.suffixes)
+    if (s.kind == Suffix::Kind::mod) all.set(size_t(s.mod));
+  for (const Pattern& part : p.parts) all |= modifiers_in(part);
+  return all;
+}
+
 void parse_modifiers(std::string_view text, Pattern& out) { ModifierReader(text).read(out); }
 std::vector<Slot> parse_slots(std::string_view text) { return SlotReader(text).read(); }
 

@@ -62,6 +62,7 @@ struct Suffixes {
   bool empty() const { return mods.none() && type_count == 0; }
 };
 bool matches(const Pattern& pattern, Suffixes& left);
+ModSet modifiers_in(const Pattern& pattern);  // all that it names
 
 // One operand of a row.
 struct Slot {

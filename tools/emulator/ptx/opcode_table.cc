@@ -73,10 +73,15 @@ Places sort_words(const ParsedInstr& in, const std::vector<Token>& words, size_t
   return places;
 }
 
+// Whether the form takes all modifiers and types. Most forms of an opcode lack one of the words.
+bool takes_all(const Form& form, Suffixes& left) {
+  return (left.mods & ~form.named).none() && matches(form.modifiers, left) && left.empty();
+}
+
 bool admitted(const Opcode& op, const Instr& in, const Places& places) {
   for (const Form& form : op.forms) {
     Suffixes left{in.mods, &places, in.types, in.type_count};
-    if (matches(form.modifiers, left) && left.empty()) return true;
+    if (takes_all(form, left)) return true;
   }
   return false;
 }
@@ -108,8 +113,9 @@ void OpcodeTable::add_form(Since since, const char* text) {
   Opcode& op = opcodes_.back();
   const std::string_view row = text;
   const size_t gap = std::min(row.find("  "), row.size());
-  Form form{since, text, {}, {}};
+  Form form{since, text, {}, {}, {}};
   parse_modifiers(row.substr(0, gap).substr(std::string_view(op.text).size()), form.modifiers);
+  form.named = modifiers_in(form.modifiers);
   form.slots = parse_slots(row.substr(std::min(gap + 2, row.size())));
   op.forms.push_back(std::move(form));
 }
@@ -151,7 +157,7 @@ Match match(const ParsedInstr& in, const Target& target, Instr& out) {
   bool modifiers_fit = false;
   for (const Form& form : op->forms) {
     Suffixes left{out.mods, &places, out.types, out.type_count};
-    if (!matches(form.modifiers, left) || !left.empty()) continue;
+    if (!takes_all(form, left)) continue;
     if (!target.has(form.since) || target.number < left.floor.target) {
       elsewhere = target.has(form.since) ? "sm_" + std::to_string(left.floor.target) + " or newer"
                                          : describe(form.since);

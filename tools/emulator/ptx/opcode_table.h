@@ -17,6 +17,7 @@ struct Form {
   Since since;
   const char* text;  // the row
   Pattern modifiers;
+  ModSet named;  // by the pattern
   std::vector<Slot> slots;
 };
 
