@@ -162,8 +162,9 @@ Frame frame_of(const std::string& statement, const Frame& frame) {
 // accepts.
 class Judge {
  public:
-  Judge(const std::vector<std::string>& statements, const Frame& frame)
-      : statements_(statements), frame_(frame), errors_(statements.size()) {}
+  Judge(const std::vector<std::string>& statements, const Frame& frame,
+        const std::vector<bool>& to_code = {})
+      : statements_(statements), to_code_(to_code), frame_(frame), errors_(statements.size()) {}
 
   std::vector<std::string> run() {
     std::map<std::string, std::vector<size_t>> by_target;
@@ -172,36 +173,38 @@ class Judge {
     const Frame given = frame_;
     for (const auto& [target, all] : by_target) {
       frame_ = frame_of(statements_[all[0]], given);
-      const std::vector<size_t> accepted = run(all);
+      std::vector<size_t> accepted = run(all);
+      std::erase_if(accepted, [&](size_t i) { return i < to_code_.size() && !to_code_[i]; });
       if (target != "sm_90a") assemble_in_packs(accepted);
     }
     return errors_;
   }
 
+  // Hardly one has an error of syntax.
   std::vector<std::string> parse_all() {
     std::vector<size_t> all(statements_.size());
     std::iota(all.begin(), all.end(), 0);
-    parse_in_packs(all);
+    parse_in_packs(all, 10 * pack);
     return errors_;
   }
 
  private:
   // Statements of .cta_group::2 by themselves: the two groups may not be mixed in a function.
-  void parse_in_packs(const std::vector<size_t>& all) {
+  void parse_in_packs(const std::vector<size_t>& all, size_t at_once) {
     for (const bool pair : {false, true}) {
       std::vector<size_t> open;
       for (const size_t i : all)
         if (pairs(statements_[i]) == pair) open.push_back(i);
-      for (size_t at = 0; at < open.size(); at += pack) {
+      for (size_t at = 0; at < open.size(); at += at_once) {
         const auto first = open.begin() + long(at);
-        parse({first, std::min(first + long(pack), open.end())});
+        parse({first, open.begin() + long(std::min(at + at_once, open.size()))});
       }
     }
   }
 
   // Parses, and returns what both accept.
   std::vector<size_t> run(const std::vector<size_t>& all) {
-    parse_in_packs(all);
+    parse_in_packs(all, pack);
     // To generate code takes long: what we refuse anyway is not worth it. A verdict against us is
     // given alone: ptxas carries modifiers from a broken statement into the next ones.
     std::vector<size_t> accepted;
@@ -283,6 +286,7 @@ class Judge {
   static constexpr const char* poison = "no_such_instruction";
   static constexpr size_t pack = 40;  // a syntax error costs a run: smaller ones are shorter
   const std::vector<std::string>& statements_;
+  const std::vector<bool>& to_code_;
   Frame frame_;
   std::vector<std::string> errors_;
 };
@@ -317,8 +321,8 @@ std::string ptxas_verdict(const std::string& module) {
 }
 
 std::vector<std::string> ptxas_verdicts(const std::vector<std::string>& statements,
-                                        const Frame& frame) {
-  return Judge(statements, frame).run();
+                                        const Frame& frame, const std::vector<bool>& to_code) {
+  return Judge(statements, frame, to_code).run();
 }
 
 std::vector<std::string> parser_verdicts(const std::vector<std::string>& statements,

@@ -23,9 +23,11 @@ Frame frame_at(const std::string& target, int version);
 Frame frame_for(const std::string& statement, const std::string& target, int version);
 
 // What ptxas says against each statement, a line of its own in `frame`; empty = accepted. Many are
-// judged by one run; what ptxas finds only when it generates code comes out as well.
+// judged by one run; what ptxas finds only when it generates code comes out as well, of the
+// statements for which `to_code` is true or which it does not reach.
 std::vector<std::string> ptxas_verdicts(const std::vector<std::string>& statements,
-                                        const Frame& frame = plain_frame());
+                                        const Frame& frame = plain_frame(),
+                                        const std::vector<bool>& to_code = {});
 // The same as far as the parser gets: for one target, without code. A verdict in error may be a
 // neighbour's.
 std::vector<std::string> parser_verdicts(const std::vector<std::string>& statements,
