@@ -267,8 +267,13 @@ class Run(unittest.TestCase):
         self.assertIn("groups    4, of 24 rows in all", done.stdout)
         self.assertIn("variant   sm100_128x64x256", done.stdout)
         self.assertIn("3264 of 3264 equal", done.stdout)
-        for wrong in (("--m", "4"), ("--l", "2"), ("--activation", "relu"), ("--out", "d.npy")):
+        for wrong in (("--m", "4"), ("--l", "2"), ("--activation", "relu"), ("--out", "d.npy"),
+                      ("--d-ld", "160"), ("--a-batch-stride", "9600"),
+                      ("--d-batch-stride", "9600")):
             self.assertEqual(run(*problem, *wrong).returncode, 2, wrong)
+        invariant = run(*problem, "--batch-invariant", EMU_DEVICE="H200")
+        self.assertEqual(invariant.returncode, 0, invariant.stdout + invariant.stderr)
+        self.assertIn("variant   sm90_64x32x256\n", invariant.stdout)
 
     def test_a_row_of_no_multiple_of_16_bytes_is_refused_where_it_is_asked_for(self):
         for command in ("run", "explain"):

@@ -92,6 +92,7 @@ nvfp4_gemm_desc describe(const RunOptions& options, const Operands& x) {
   g.b_scale_layout = x.b.layout;
   g.b_scales_batch_stride_bytes = x.b.device_scales_stride(0, x.b.layout);
   g.operand_format = options.format, g.pdl = options.pdl;
+  g.batch_invariant = options.batch_invariant;
   g.d_ld = g.n, g.d_type = NVFP4_TYPE_F32, g.alpha = x.alpha;
   if (!options.variant.empty()) g.variant = options.variant.c_str();
   return g;

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "nvfp4_gemm.h"
@@ -420,9 +422,11 @@ void add_run(CLI::App& app, RunOptions& options) {
   for (CLI::Option* option : {data, seed, groups}) {
     for (CLI::Option* file : files) file->excludes(option);
   }
+  // The rows of all groups are one batch of A and of D, and D is contiguous.
+  const std::set<std::string> of_one_product = {"--m", "--l", "--d-ld", "--a-batch-stride",
+                                                "--d-batch-stride"};
   for (CLI::Option* option : problem) {
-    const std::string name = option->get_name();
-    if (name == "--m" || name == "--l") groups->excludes(option);
+    if (of_one_product.count(option->get_name()) != 0) groups->excludes(option);
   }
   for (CLI::Option* option :
        {groups, data, alpha, a, b, a_quantized, b_quantized, out, variant, trace, counters, json})
