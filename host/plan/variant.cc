@@ -128,6 +128,14 @@ constexpr bool all_fit_limits() {
 }
 static_assert(all_fit_limits(), "a tile of wrapping_k() has no room in the self test");
 
+constexpr bool all_have_words() {
+  for (const Variant& v : kVariants) {
+    if (v.ctas_per_sm > kMostCtasPerSm) return false;
+  }
+  return true;
+}
+static_assert(all_have_words(), "explain has no word for so many CTAs on an SM");
+
 nvfp4_status refuse_variant(const char* name) {
   char names[2048] = "";
   size_t length = 0;

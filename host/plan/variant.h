@@ -54,7 +54,7 @@ struct Variant {
   uint32_t threads;
   uint32_t shared_bytes;
   uint32_t tmem_columns;
-  uint32_t ctas_per_sm;
+  uint32_t ctas_per_sm;  // at most kMostCtasPerSm
   bool workspace_tokens;  // tokens are decoded into the workspace by the activation pre-pass
   // All variants with this flag add along K in the same order, if they have the same split.
   bool batch_invariant;
@@ -78,6 +78,8 @@ struct Variant {
   bool takes_groups() const { return entries[kEntryGrouped] != nullptr; }
   bool takes_gated_groups() const { return entries[kEntryGroupedGated] != nullptr; }
 };
+
+constexpr uint32_t kMostCtasPerSm = 3;
 
 enum VariantIndex : uint32_t {
 #define VARIANT(family, label, ...) kVariant_##family##_##label,

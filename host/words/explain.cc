@@ -166,7 +166,7 @@ const char* proof_text(int32_t proof) {
 }
 
 const char* ctas_text(int32_t ctas_per_sm) {
-  constexpr const char* kTexts[] = {"one CTA", "two CTAs", "three CTAs"};
+  constexpr const char* kTexts[kMostCtasPerSm] = {"one CTA", "two CTAs", "three CTAs"};
   return kTexts[ctas_per_sm - 1];
 }
 
