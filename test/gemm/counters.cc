@@ -26,7 +26,12 @@ TEST_CASE("a launch of the task's shapes moves each byte and multiplies each pro
   USE_EMULATOR(gpu, emulator);
   const int row = GENERATE(0, 1, 2);
   if (row == 2 && !gemm_test::everything()) return;  // takes longer than the others
-  const Expected& e = kRows[row];
+  Expected e = kRows[row];
+  // Of the second, whose ring is filled again, an eighth of the weights.
+  if (row == 1 && !gemm_test::everything()) {
+    for (uint64_t* part : {&e.tiles, &e.macs, &e.weight_bytes, &e.d_bytes}) *part /= 8;
+    e.shape.n /= 8;
+  }
   CAPTURE(support::to_string(e.shape));
   // The narrowest tiles, K whole: what a cluster moves beyond this stands in split_sm100.cc.
   support::Problem problem = make_problem(e.shape, Data::gpumode, 80);

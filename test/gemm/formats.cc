@@ -163,7 +163,8 @@ TEST_CASE("formats: each scale belongs to its row and block", "[formats]") {
   const int32_t format = EACH_FORMAT;
   const auto [one, k] = GENERATE(std::pair(127, 480), std::pair(127, 448), std::pair(120, 448));
   const int64_t block = format == NVFP4_OPERAND_FORMAT_MXFP4 ? 32 : 16;
-  Problem p = ones(gpu, tile, {1, 136, k}, format);
+  const bool fewer = gpu.small() && !gemm_test::everything() && number_of(tile) > 0;
+  Problem p = ones(gpu, tile, {1, fewer ? 72 : 136, k}, format);
   for (int64_t row = 0; row < p.shape.n; ++row) {
     const int64_t blocks = p.shape.k / block, hot = (row * 7) % blocks;
     for (int64_t at = 0; at < blocks; ++at) {

@@ -32,6 +32,16 @@ std::vector<GatedTile> tiles_of(const Gpu& gpu) {
           {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16, 128, 4}};
 }
 
+// On an emulated Hopper of each width of 16-bit tokens one type.
+std::vector<GatedTile> some_tiles_of(const Gpu& gpu) {
+  std::vector<GatedTile> tiles = tiles_of(gpu);
+  if (!gpu.small() || gemm_test::everything()) return tiles;
+  std::erase_if(tiles, [](const GatedTile& tile) {
+    return tile.a_type == (tile.tokens == 64 ? NVFP4_TYPE_BF16 : NVFP4_TYPE_F16);
+  });
+  return tiles;
+}
+
 bool has_gate(const Gpu& gpu) { return !tiles_of(gpu).empty(); }
 
 Problem operands(const GatedTile& tile, const Shape& shape, uint64_t seed) {
@@ -62,7 +72,7 @@ TEST_CASE("gated: each tile and split has the bits of the reference, whole and c
   if (!has_gate(gpu)) return;
   const int32_t types[] = {NVFP4_TYPE_NVFP4, NVFP4_TYPE_F32, NVFP4_TYPE_BF16, NVFP4_TYPE_F16};
   uint64_t seed = 1;
-  for (const GatedTile& tile : tiles_of(gpu)) {
+  for (const GatedTile& tile : some_tiles_of(gpu)) {
     for (const int parts : {1, 4}) {
       if (parts > tile.most_parts) continue;
       const std::string name = std::string(tile.name) + "/" + std::to_string(parts);
@@ -82,7 +92,7 @@ TEST_CASE("gated: each tile and split by the fast epilogue, with all that it tak
   if (!has_gate(gpu)) return;
   support::Random random(7);
   uint64_t seed = 60;
-  for (const GatedTile& tile : tiles_of(gpu)) {
+  for (const GatedTile& tile : some_tiles_of(gpu)) {
     for (const int parts : {1, 2, 3, 4, 8}) {
       if (parts > tile.most_parts || (parts == 3 && tile.most_parts < 8)) continue;
       const std::string name = std::string(tile.name) + "/" + std::to_string(parts);
@@ -109,7 +119,7 @@ TEST_CASE("gated: each tile and split writes D with scales, from registers on 9.
   const int32_t types[] = {NVFP4_TYPE_NVFP4, NVFP4_TYPE_MXFP4, NVFP4_TYPE_E2M1_UE8M0};
   support::Random random(17);
   uint64_t seed = 70;
-  for (const GatedTile& tile : tiles_of(gpu)) {
+  for (const GatedTile& tile : some_tiles_of(gpu)) {
     for (const int parts : {1, 2, 4}) {
       if (parts > tile.most_parts) continue;
       const std::string name = std::string(tile.name) + "/" + std::to_string(parts);

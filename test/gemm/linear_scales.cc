@@ -67,8 +67,9 @@ TEST_CASE("linear scales of a K that several CTAs share, and over which rings wr
   const Linear which = EACH_LINEAR;
   const int64_t k = GENERATE(2880, 2896, 9 * 1024 + 32);
   if (left_out(gpu, variant, which, k) || (gpu.small() && k == 2880)) return;
-  const int64_t most = gemm_test::everything() ? 64 : 8;  // tokens of a tile
-  if (gpu.small() && k > 9000 && gemm_test::tile_tokens(variant) > most) return;
+  // In an emulated Hopper a ring goes round in rings.cc; NVFP4_LONG takes tiles of up to 64 tokens.
+  const bool whole = gemm_test::everything() && gemm_test::tile_tokens(variant) <= 64;
+  if (gpu.small() && k > 9000 && !whole) return;
   const Shape shape{std::min<int64_t>(gemm_test::tile_tokens(variant), 5), 70, k};
   gemm_test::require_reference_bits(
       gpu, forced(variant, linear(make_problem(shape, Data::gpumode, 61), which)));
@@ -151,7 +152,7 @@ TEST_CASE("pdl changes no bit of a product with linear scales", "[linear][pdl]")
 TEST_CASE("linear scales go with any epilogue", "[linear][epilogue]") {
   USE_GPU(gpu);
   support::Random random(66);
-  for (int i = 0; i < gpu.sized(24, 12); ++i) {
+  for (int i = 0; i < gpu.sized(24, 8); ++i) {
     const Shape shape{1 + random.below(gpu.small() ? 40 : 200), 1 + random.below(200),
                       16 * (1 + random.below(30)), 1 + random.below(2)};
     const Problem p = linear(make_problem(shape, Data::exact, random.next()), kAll[i % 3]);
@@ -190,6 +191,9 @@ TEST_CASE("a16: each tile reads linear scales of the weights", "[linear][a16]") 
   USE_GPU_FOR_HALVES(gpu);
   const auto [variant, type] = GENERATE(from_range(gemm_test::some_half_variants(0)));
   const Shape shape = GENERATE(Shape{11, 136, 320, 2}, Shape{9, 70, 2880}, Shape{9, 70, 2896});
+  // Of a K that is cut an emulated Hopper takes whole steps for fp16 tokens, a rest for the others.
+  const bool rest = shape.k % 64 != 0, some = gpu.small() && !gemm_test::everything();
+  if (some && shape.l == 1 && rest != (type == NVFP4_TYPE_BF16)) return;
   Problem p = forced(variant, support::make_a16_problem(shape, type, Data::exact, 69));
   p.b.layout = NVFP4_SCALE_LAYOUT_LINEAR;
   gemm_test::require_reference_bits(gpu, p);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One-hot probes: each (row, k) of the elements and each (row, block) of the scales of one tile is
-// made the only one that counts, so D spells out where the kernel took it from. Expectations are
-// closed forms; no reference takes part.
+// made the only one that counts, of elements two in a row under scales that keep them apart, so D
+// spells out where the kernel took it from. Expectations are closed forms; no reference takes part.
 #include "test/gemm/sizes.h"
 #include "tools/harness/formats.h"
 
@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kK = 256;          // one stage
 constexpr uint8_t kOne = 0x2;        // E2M1 1.0
 constexpr uint8_t kScaleOne = 0x38;  // UE4M3 1.0
+constexpr uint8_t kScale32 = 0x60;   // UE4M3 32
 
 // One block of scales: two tiles of 64 tokens, one of 128, half of one of 256. On an emulated
 // Hopper one tile.
@@ -44,7 +45,8 @@ void require_element(double got, double want, int64_t shift, int64_t row, int64_
   REQUIRE(got == want);
 }
 
-// Row i has its only element at k = (i + shift) % K. 256 shifts probe every (row, k).
+// Row i has elements at k = (i + shift) % K and half of K further alone, the second one times 32,
+// which is more than two elements differ by. 128 shifts probe every (row, k).
 void probe_elements(const gemm_test::Gpu& gpu, const char* variant, bool probe_a) {
   Problem p = one_block(gpu, variant);
   Operand& probe = probe_a ? p.a : p.b;
@@ -53,14 +55,22 @@ void probe_elements(const gemm_test::Gpu& gpu, const char* variant, bool probe_a
   for (uint8_t& byte : other.codes) byte = uint8_t(random.below(256));
   fill_scales(p.a, kScaleOne);
   fill_scales(p.b, kScaleOne);
-  for (int64_t shift = first_shift(gpu, variant); shift < kK;
+  for (int64_t shift = first_shift(gpu, variant); shift < kK / 2;
        shift += gpu.sized(1, gemm_test::everything() ? 6 : 13)) {
     probe.codes.assign(probe.codes.size(), 0);
-    for (int64_t row = 0; row < probe.rows; ++row) probe.set_code(0, row, (row + shift) % kK, kOne);
+    fill_scales(probe, kScaleOne);
+    for (int64_t row = 0; row < probe.rows; ++row) {
+      const int64_t first = (row + shift) % kK, second = (first + kK / 2) % kK;
+      probe.set_code(0, row, first, kOne);
+      probe.set_code(0, row, second, kOne);
+      probe.set_scale(0, row, second / 16, kScale32);
+    }
     const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
     for (int64_t row = 0; row < probe.rows; ++row) {
       for (int64_t column = 0; column < other.rows; ++column) {
-        const double want = support::e2m1_value(other.code(0, column, (row + shift) % kK));
+        const int64_t first = (row + shift) % kK, second = (first + kK / 2) % kK;
+        const double want = support::e2m1_value(other.code(0, column, first)) +
+                            32 * support::e2m1_value(other.code(0, column, second));
         require_element(element(p, d, probe_a, row, column), want, shift, row, column);
       }
     }

@@ -35,20 +35,26 @@ support::EpilogueFields with_c_and_bias(support::EpilogueFields f) {
   return f;
 }
 
+// In the emulator the widest does what the one before it does, and takes longest: one test has it.
+std::vector<const char*> of_several_tiles(const gemm_test::Gpu& gpu, bool widest) {
+  std::vector<const char*> all = {"sm90_128x128x256/1", "sm90_128x192x256/1", "sm90_128x256x256/1"};
+  if (gpu.small() && !gemm_test::everything() && !widest) all.pop_back();
+  return gemm_test::taken(all);
+}
+
 }  // namespace
 
-#define USE_FEW_SMS(gpu)                                                   \
-  USE_GPU_OF_FAMILY(gpu, 9);                                               \
-  if ((gpu).small() && (gpu).info.sms > 4) {                               \
-    SKIP_TEST("an emulated Hopper takes few SMs for it: EMU_SMS=3");       \
-  }                                                                        \
-  const char* variant = GENERATE(from_range(gemm_test::taken<const char*>( \
-      {"sm90_128x128x256/1", "sm90_128x192x256/1", "sm90_128x256x256/1"})))
+#define USE_FEW_SMS(gpu, widest)                                     \
+  USE_GPU_OF_FAMILY(gpu, 9);                                         \
+  if ((gpu).small() && (gpu).info.sms > 4) {                         \
+    SKIP_TEST("an emulated Hopper takes few SMs for it: EMU_SMS=3"); \
+  }                                                                  \
+  const char* variant = GENERATE_REF(from_range(of_several_tiles(gpu, widest)))
 
 // K of one k-block, which is less than a CTA loads in advance; of two, the second with a K tail; on
 // a GPU also of so many that the rings wrap within a tile. A CTA has six or seven tiles.
 TEST_CASE("a CTA of 9.0 computes one tile after the other", "[tiles]") {
-  USE_FEW_SMS(gpu);
+  USE_FEW_SMS(gpu, true);
   for (const int64_t k : {64, 448, 2112}) {
     if (gpu.small() && k == 2112) continue;
     // So many after the last whole round that no cluster shares them.
@@ -59,7 +65,7 @@ TEST_CASE("a CTA of 9.0 computes one tile after the other", "[tiles]") {
 }
 
 TEST_CASE("a CTA of 9.0 goes on from batch to batch", "[tiles]") {
-  USE_FEW_SMS(gpu);
+  USE_FEW_SMS(gpu, false);
   const Problem problem = several(variant, gpu.info.sms / 2 + 1, 320, 3);
   REQUIRE(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, problem).desc) == 1);
   require_batches(gpu, problem);
@@ -67,12 +73,12 @@ TEST_CASE("a CTA of 9.0 goes on from batch to batch", "[tiles]") {
 
 // Sums in fp32 beside the rings, which go on meanwhile.
 TEST_CASE("a CTA of 9.0 computes one tile after the other with any epilogue", "[tiles][epilogue]") {
-  USE_FEW_SMS(gpu);
+  USE_FEW_SMS(gpu, false);
   support::Random random(950);
   const int64_t sms = gpu.info.sms;
   for (const int64_t l : {1, 3}) {
     // On a GPU half of the CTAs have a second tile: the reference takes longer than all else.
-    const int64_t pairs = gpu.sized(l == 1 ? sms * 3 / 4 + 1 : sms / 4 + 1, sms + 1);
+    const int64_t pairs = gpu.sized(l == 1 ? sms * 3 / 4 + 1 : sms / 4 + 1, l == 1 ? sms : 2);
     REQUIRE(2 * pairs * l > sms);
     const Problem operands = several(variant, pairs, 320, l);
     support::EpilogueFields f = random_fields(operands.shape, random);
@@ -88,7 +94,7 @@ TEST_CASE("a CTA of 9.0 computes one tile after the other with any epilogue", "[
 // Each tile has other columns, and its own bias and factor of B.
 TEST_CASE("a CTA of 9.0 goes from tile to tile with factors and a bias of columns",
           "[tiles][epilogue]") {
-  USE_FEW_SMS(gpu);
+  USE_FEW_SMS(gpu, false);
   support::Random random(970);
   for (const int32_t bias : {NVFP4_TYPE_NONE, NVFP4_TYPE_BF16}) {
     support::EpilogueFields f = random_column_fields(random);
@@ -104,7 +110,7 @@ TEST_CASE("a CTA of 9.0 goes from tile to tile with factors and a bias of column
 
 // One warp of a CTA waits for the tokens' kernel.
 TEST_CASE("9.0 launches a CTA for each SM where there are more tiles", "[tiles]") {
-  USE_FEW_SMS(gpu);
+  USE_FEW_SMS(gpu, false);
   USE_EMULATOR(gpu, emulator);
   const int64_t sms = gpu.info.sms;
   support::run_on_device(gpu.driver, several(variant, sms, 64));
@@ -165,6 +171,9 @@ TEST_CASE("a pair of 10.x computes one tile after the other, whenever its work c
     for (const std::string seed : {"1", "2"}) {
       if (seed != "1" && (order != "random" || !gemm_test::everything())) continue;
       for (const int64_t k : {64, 16, 272, 2112, 2064}) {
+        // Of the two that go round the ring the late order takes both.
+        const int64_t left_out = order == "soonest" ? 2064 : order == "random" ? 2112 : 0;
+        if (k == left_out && !gemm_test::everything()) continue;
         INFO(order << ", seed " << seed << ", K " << k);
         const int64_t weights = k > 1000 ? pairs * 3 / 2 + 1 : pairs * 5 / 2 + 1;
         const Problem problem = several(variant, weights, k, 1, k % 64 == 0 ? 64 : 140);

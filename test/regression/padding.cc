@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Scale bytes that belong to no element.
+#include "test/gemm/sizes.h"
 #include "test/regression/regression.h"
 
 using namespace regression;
@@ -56,10 +57,14 @@ TEST_CASE("triton #10772: NaN from scales beyond the end of K", "[regression]") 
   // One to nine 64-steps: the last stage of 256 is rarely full. What lies after a row's scales in
   // memory is NaN: the next batch's room, and the guard.
   const int64_t steps = GENERATE(range(1, 10));
+  const char* const variant = EACH_VARIANT;
+  // Emulated, each number with another variant.
+  const size_t turn = size_t(steps) + gemm_test::variant_number(variant);
+  if (gpu.info.emulated() && !gemm_test::everything() && turn % 4 != 0) return;
   Gaps gaps;
   gaps.scales_batch_bytes = 512;
   require_deaf_to_padding(
-      gpu, forced(EACH_VARIANT, make_problem({40, 136, 64 * steps, 2}, Data::exact, 305, gaps)));
+      gpu, forced(variant, make_problem({40, 136, 64 * steps, 2}, Data::exact, 305, gaps)));
 }
 
 // A tensor-parallel split left K = 464; the GEMM read garbage scales up to the next multiple.
