@@ -2,6 +2,7 @@
 """Whether torch has GPUs to run on. Its count of them may come from NVML, which neither a driver
 that cannot be initialised nor the emulator in the driver's place changes."""
 import ctypes
+import unittest
 
 
 def load_driver():
@@ -20,3 +21,16 @@ def why_not(torch, wanted, load=load_driver):
     except (OSError, RuntimeError, AssertionError) as error:
         return f"torch counts {counted} GPUs and cannot use them: {error}"
     return ""
+
+
+class OnTorch(unittest.TestCase):
+    """Tests on the processor, and on a Hopper GPU where torch has one; skipped without torch."""
+
+    def setUp(self):
+        try:
+            import torch
+        except ImportError as missing:
+            self.skipTest(str(missing))
+        self.torch = torch
+        hopper = not why_not(torch, 1) and torch.cuda.get_device_capability() == (9, 0)
+        self.devices = ["cpu", "cuda"] if hopper else ["cpu"]

@@ -15,6 +15,7 @@ try:
 except ImportError as error:
     raise unittest.SkipTest("this Python has no ml_dtypes") from error
 
+import gpus
 import nvfp4gemm
 
 sys.path.append(os.path.join(package.HERE, "../../../test/oracle"))
@@ -144,17 +145,7 @@ class Parts(unittest.TestCase):
         np.testing.assert_array_equal(both.dequantize(), np.tile(packed.dequantize(), (2, 1)))
 
 
-class OnTorch(unittest.TestCase):
-    def setUp(self):
-        try:
-            import torch
-        except ImportError as missing:
-            self.skipTest(str(missing))
-        import gpus
-        self.torch = torch
-        hopper = not gpus.why_not(torch, 1) and torch.cuda.get_device_capability() == (9, 0)
-        self.devices = ["cpu", "cuda"] if hopper else ["cpu"]
-
+class OnTorch(gpus.OnTorch):
     def test_a_layer_compiled_and_with_gradients(self):
         torch = self.torch
         from nvfp4gemm.nn import Linear

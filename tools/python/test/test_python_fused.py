@@ -11,6 +11,7 @@ import package  # noqa: F401
 import numpy as np
 
 import dialect_files as files
+import gpus
 import nvfp4gemm
 from nvfp4gemm import checkpoints
 
@@ -273,17 +274,11 @@ class Groups(unittest.TestCase):
         np.testing.assert_array_equal(again.dequantize(), self.values)
 
 
-class OnTorch(unittest.TestCase):
+class OnTorch(gpus.OnTorch):
     def setUp(self):
-        try:
-            import torch
-        except ImportError as missing:
-            self.skipTest(str(missing))
-        import gpus
+        super().setUp()
         from nvfp4gemm import nn
-        self.torch, self.nn = torch, nn
-        hopper = not gpus.why_not(torch, 1) and torch.cuda.get_device_capability() == (9, 0)
-        self.devices = ["cpu", "cuda"] if hopper else ["cpu"]
+        self.nn = nn
 
     def test_a_model_with_fused_layers(self):
         torch = self.torch

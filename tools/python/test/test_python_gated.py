@@ -5,6 +5,7 @@ import unittest
 import package  # noqa: F401
 import numpy as np
 
+import gpus
 import nvfp4gemm
 from nvfp4gemm import checkpoints, layouts
 
@@ -96,17 +97,7 @@ class Gated(unittest.TestCase):
                 call()
 
 
-class OnTorch(unittest.TestCase):
-    def setUp(self):
-        try:
-            import torch
-        except ImportError as missing:
-            self.skipTest(str(missing))
-        import gpus
-        self.torch = torch
-        hopper = not gpus.why_not(torch, 1) and torch.cuda.get_device_capability() == (9, 0)
-        self.devices = ["cpu", "cuda"] if hopper else ["cpu"]
-
+class OnTorch(gpus.OnTorch):
     def test_a_layer(self):
         torch = self.torch
         for device in self.devices:

@@ -7,6 +7,7 @@ import unittest
 import package  # noqa: F401
 import numpy as np
 
+import gpus
 import nvfp4gemm
 
 N, K = 40, 64
@@ -158,15 +159,10 @@ class Gated(unittest.TestCase):
                 wrong()
 
 
-class OnTorch(unittest.TestCase):
+class OnTorch(gpus.OnTorch):
     def test_rows_have_the_bits_of_their_group(self):
-        try:
-            import torch
-        except ImportError as missing:
-            self.skipTest(str(missing))
-        import gpus
-        hopper = not gpus.why_not(torch, 1) and torch.cuda.get_device_capability() == (9, 0)
-        for device in ["cpu", "cuda"] if hopper else ["cpu"]:
+        torch = self.torch
+        for device in self.devices:
             x = torch.from_numpy(floats(1, 9, K)).to(device).bfloat16()
             matrices = [nvfp4gemm.quantize(torch.from_numpy(floats(seed, N, K)).to(device), 0.002)
                         for seed in range(3, 9)]
@@ -197,13 +193,8 @@ class OnTorch(unittest.TestCase):
                     torch.testing.assert_close(found[begin:end], one, atol=1e-4, rtol=2 ** -7)
 
     def test_torch_compile_keeps_a_layer_whole(self):
-        try:
-            import torch
-        except ImportError as missing:
-            self.skipTest(str(missing))
-        import gpus
-        hopper = not gpus.why_not(torch, 1) and torch.cuda.get_device_capability() == (9, 0)
-        for device in ["cpu", "cuda"] if hopper else ["cpu"]:
+        torch = self.torch
+        for device in self.devices:
             x = torch.from_numpy(floats(1, 9, K)).to(device).bfloat16()
             bias = torch.from_numpy(floats(2, N)).to(device)
             weights = nvfp4gemm.stack(
