@@ -27,7 +27,7 @@ TEST_CASE("a launch of the task's shapes moves each byte and multiplies each pro
   const int row = GENERATE(0, 1, 2);
   if (row == 2 && !gemm_test::everything()) return;  // takes longer than the others
   Expected e = kRows[row];
-  // Of the second, whose ring is filled again, an eighth of the weights.
+  // The second shape, whose ring is filled again, has an eighth of its weights here.
   if (row == 1 && !gemm_test::everything()) {
     for (uint64_t* part : {&e.tiles, &e.macs, &e.weight_bytes, &e.d_bytes}) *part /= 8;
     e.shape.n /= 8;

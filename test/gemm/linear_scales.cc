@@ -191,7 +191,7 @@ TEST_CASE("a16: each tile reads linear scales of the weights", "[linear][a16]") 
   USE_GPU_FOR_HALVES(gpu);
   const auto [variant, type] = GENERATE(from_range(gemm_test::some_half_variants(0)));
   const Shape shape = GENERATE(Shape{11, 136, 320, 2}, Shape{9, 70, 2880}, Shape{9, 70, 2896});
-  // Of a K that is cut an emulated Hopper takes whole steps for fp16 tokens, a rest for the others.
+  // An emulated Hopper cuts whole steps of K for fp16 tokens, and a K with a rest for the others.
   const bool rest = shape.k % 64 != 0, some = gpu.small() && !gemm_test::everything();
   if (some && shape.l == 1 && rest != (type == NVFP4_TYPE_BF16)) return;
   Problem p = forced(variant, support::make_a16_problem(shape, type, Data::exact, 69));

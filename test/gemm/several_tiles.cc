@@ -171,7 +171,7 @@ TEST_CASE("a pair of 10.x computes one tile after the other, whenever its work c
     for (const std::string seed : {"1", "2"}) {
       if (seed != "1" && (order != "random" || !gemm_test::everything())) continue;
       for (const int64_t k : {64, 16, 272, 2112, 2064}) {
-        // Of the two that go round the ring the late order takes both.
+        // The late order takes both K that go round the ring, each other order one of them.
         const int64_t left_out = order == "soonest" ? 2064 : order == "random" ? 2112 : 0;
         if (k == left_out && !gemm_test::everything()) continue;
         INFO(order << ", seed " << seed << ", K " << k);
