@@ -57,6 +57,7 @@ endif
 # $(call precompiled,FOLDER) is the option, $(call gch,FOLDER) what objects depend on, made by
 # $(call precompile,FLAGS).
 # A compiler that does not take what was compiled, because its options differ, reads the text.
+# g++ 12 breaks off where they differ by -O1 and -O2 alone: such a source stands without it.
 # PRECOMPILED= compiles every source as it stands.
 PRECOMPILED ?= yes
 precompiled  = $(if $(PRECOMPILED),-include $(B)/obj/$1/precompiled.h)

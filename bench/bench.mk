@@ -5,9 +5,14 @@ BENCH_SRC   := $(filter-out bench/idle_driver.cc,$(sort $(wildcard bench/*.cc)))
 BENCH_OBJ   := $(BENCH_SRC:%.cc=$(B)/obj/%.o)
 IDLE_DRIVER := $(B)/bench/idle/libcuda.so.1
 
-$(B)/obj/bench/%.o: bench/%.cc
-	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) $(TEST_FLAGS) -O2 $(DEPS) -c $< -o $@
+$(B)/obj/bench/%.o: bench/%.cc $(PROGRAM_GCH)
+	$(compile_program)
+# It reads the clock around single calls.
+$(B)/obj/bench/host_overhead.o: private TEST_FLAGS += -O2
+$(B)/obj/bench/host_overhead.o: private PROGRAM_BEFORE =
+# The command line of CLI11 alone.
+$(B)/obj/bench/main.o: private OPTIMIZE := -O0
+$(B)/obj/bench/main.o: private PROGRAM_BEFORE =
 $(IDLE_DRIVER): bench/idle_driver.cc bench/idle_driver.h $(CUDA_API)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CXX) -std=c++17 -O2 -fPIC -shared $(WARN) -I. \

@@ -27,9 +27,8 @@ $(MODEL_OBJ): | $(B)/timing/sass.def
 $(B)/obj/tools/model/sm100.o: $(B)/timing/sass.def
 $(B)/obj/tools/model/%.o: TEST_FLAGS += -DSASS_DEF='"$(B)/timing/sass.def"'
 
-$(B)/obj/tools/model/%.o: tools/model/%.cc
-	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) $(TEST_FLAGS) -O2 $(DEPS) -c $< -o $@
+$(B)/obj/tools/model/%.o: tools/model/%.cc $(PROGRAM_GCH)
+	$(compile_program)
 
 $(B)/model: $(MODEL_OBJ) $(B)/obj/tools/model/main.o
 	$(call say,LINK)$(CXX) -o $@ $^

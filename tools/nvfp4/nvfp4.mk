@@ -8,16 +8,26 @@ TOOL_OBJ    := $(TOOL_SRC:%.cc=$(B)/obj/%.o)
 # Programs find the library beside themselves.
 USE_LIBRARY  = -L$(B) -lnvfp4gemm -Wl,-rpath,'$$ORIGIN' $(LDFLAGS)
 
-$(B)/obj/tools/nvfp4/%.o: tools/nvfp4/%.cc
-	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
+# Here, in bench/, tools/model and tools/probe.
+PROGRAM_GCH := $(call gch,tools/harness)
+$(B)/obj/tools/harness/precompiled.h.gch: $(B)/obj/tools/harness/precompiled.h
+	$(call precompile,$(TEST_COMMON))
+PROGRAM_BEFORE = $(call precompiled,tools/harness)
+define compile_program
+@mkdir -p $(@D)
+$(call say,CXX)$(CXX) $(TEST_FLAGS) $(PROGRAM_BEFORE) $(DEPS) -c $< -o $@
+endef
+$(B)/obj/tools/nvfp4/%.o: tools/nvfp4/%.cc $(PROGRAM_GCH)
+	$(compile_program)
+$(B)/obj/tools/harness/%.o: tools/harness/%.cc $(PROGRAM_GCH)
+	$(compile_program)
 
-$(B)/obj/tools/harness/%.o: tools/harness/%.cc
-	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) $(TEST_FLAGS) $(DEPS) -c $< -o $@
-
-# Its loop over all products is the one that is worth vectorising.
-$(B)/obj/tools/harness/exact.o: TEST_FLAGS += -O3
+# Its loop over all products is the one that is worth vectorising. g++ 12 takes what was compiled at
+# another level, and breaks off.
+$(B)/obj/tools/harness/exact.o: private TEST_FLAGS += -O3
+$(B)/obj/tools/harness/exact.o: private PROGRAM_BEFORE =
+# There it believes that std::string leaves its bounds, as in the emulator.
+$(B)/obj/tools/harness/cublaslt.o: private PROGRAM_BEFORE =
 
 $(B)/nvfp4: $(TOOL_OBJ) $(SUPPORT_OBJ) $(LIB)
 	$(call say,LINK)$(CXX) -o $@ $(TOOL_OBJ) $(SUPPORT_OBJ) $(USE_LIBRARY) -ldl -pthread
@@ -50,4 +60,4 @@ drawings: $(SETUP) all $(B)/draw_numbers  ## docs/drawings/*.svg, of the walk th
 	  $(B)/nvfp4 run --m 64 --n 128 --k 768 --trace $(B)/drawing.json
 	$(PYTHON) tools/emulator/trace/picture.py $(B)/drawing.json docs/drawings/pipeline.svg
 
--include $(TOOL_OBJ:.o=.d)
+-include $(TOOL_OBJ:.o=.d) $(PROGRAM_GCH:.gch=.d)

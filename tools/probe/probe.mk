@@ -9,9 +9,9 @@ PROBE_PTX := $(B)/probe/tensor.ptx $(B)/probe/rates.ptx
 PROBE_ARCH_tensor := compute_100f
 PROBE_ARCH_rates  := compute_90
 
-$(B)/obj/tools/probe/%.o: tools/probe/%.cc
-	@mkdir -p $(@D)
-	$(call say,CXX)$(CXX) $(TEST_FLAGS) -DNVFP4_PROBE_PTX='"$(B)/probe"' $(DEPS) -c $< -o $@
+$(B)/obj/tools/probe/%.o: TEST_FLAGS += -DNVFP4_PROBE_PTX='"$(B)/probe"'
+$(B)/obj/tools/probe/%.o: tools/probe/%.cc $(PROGRAM_GCH)
+	$(compile_program)
 $(B)/probe/%.ptx: tools/probe/%.cu tools/probe/tensor.cuh $(KERNEL_HDR)
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=$(PROBE_ARCH_$*) -ptx $< -o $@
