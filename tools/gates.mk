@@ -5,15 +5,17 @@ GATES := check-layers check-files check-install check-symbols check-hardening ch
          check-repro check-threads check-docs \
          check-aarch64
 
-# host/ again, with types for abidiff to read; where it is not installed, nobody needs them.
-ABI_OBJ := $(HOST_SRC:%.cc=$(B)/abi/%.o)
+# The library again, with types for abidiff to read in the sources that define what it exports; where
+# it is not installed, nobody needs them.
+ABI_SRC := $(filter host/api/%,$(HOST_SRC))
+ABI_OBJ := $(ABI_SRC:%.cc=$(B)/abi/%.o) $(filter-out $(ABI_SRC:%.cc=$(B)/obj/%.o),$(HOST_OBJ))
 ABI_LIB := $(if $(shell command -v abidiff),$(B)/abi/libnvfp4gemm.so)
 $(B)/abi/host/%.o: host/%.cc
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(HOST_FLAGS) -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"' -g -O1 \
 	  $(DEPS) -c $< -o $@
-$(B)/abi/libnvfp4gemm.so: $(ABI_OBJ) $(B)/obj/host/images.o host/api/libnvfp4gemm.map
-	$(call say,LINK)$(CC) $(LIB_FLAGS) -o $@ $(ABI_OBJ) $(B)/obj/host/images.o -lm -ldl -pthread
+$(B)/abi/libnvfp4gemm.so: $(ABI_OBJ) host/api/libnvfp4gemm.map
+	$(call say,LINK)$(CC) $(LIB_FLAGS) -o $@ $(ABI_OBJ) -lm -ldl -pthread
 
 .PHONY: gates layers $(GATES)
 gates: check-ptxas $(GATES)  ## every gate
@@ -60,7 +62,7 @@ $(B)/tsan/first_use: test/api/first_use.cc $(TSAN_OBJ) $(B)/obj/host/images.o
 check-threads: $(B)/tsan/first_use $(B)/emulator/libcuda.so.1  ## ThreadSanitizer: first use from 64 threads, 20 fresh processes
 	@tools/gates/check_threads.sh $(B)
 
--include $(TSAN_OBJ:.o=.d) $(ABI_OBJ:.o=.d)
+-include $(TSAN_OBJ:.o=.d) $(ABI_SRC:%.cc=$(B)/abi/%.d)
 
 check-docs: $(LIB) | $(SETUP)  ## every table of docs/ recomputed, its C compiled
 	@CC='$(CC)' $(PYTHON) tools/gates/check_docs.py $(B)
