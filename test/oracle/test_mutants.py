@@ -152,12 +152,12 @@ class Images(unittest.TestCase):
            'nvfp4: gemm m=1 image="compute_90a PTX" variant=sm90_64x1x256 grid=96\n'
            'nvfp4: gemm m=1 image="compute_90a PTX" variant=sm90_f16_64x16x256 grid=96\n')
 
-    def wanted(self, file, test, log):
+    def wanted(self, file, test, log, name="any"):
         mutant = entries.Mutant("m", file)
-        mutant.test = test
+        mutant.test, mutant.filter = test, name
         wanted = copies.images_of(mutant, copies.Loaded(log), reach.Tree())
         return {image for image in ("gemm_sm100.ptx", "gemm_sm90.ptx", "quantize.ptx",
-                                    "quantize_sm100.ptx") if wanted(image)}
+                                    "quantize_sm100.ptx", copies.OVERLAP) if wanted(image)}
 
     def test_tiles_are_those_of_the_log(self):
         self.assertEqual(copies.Loaded(self.LOG).tiles, ["64x1", "f16_64x16"])
@@ -187,6 +187,10 @@ class Images(unittest.TestCase):
             self.wanted("kernel/quantize/matrix.cuh", hopper,
                         "nvfp4: quantizer compute_90 PTX: cuLibraryGetKernel succeeds\n"),
             {"quantize.ptx"})
+
+    def test_a_test_of_the_other_build_has_that_alone(self):
+        self.assertEqual(self.wanted("kernel/sm100/load.cuh", "nvfp4_test", None,
+                                     f"256x256 {copies.OVERLAP_TESTS} is right"), {copies.OVERLAP})
 
     def test_a_library_without_the_tile_is_told_from_a_wrong_one(self):
         refusal = ("nvfp4: NVFP4_STATUS_IMAGE_LOAD: cuLibraryGetKernel refuses the compute_90a PTX "

@@ -59,8 +59,8 @@ def images_of(mutant, loaded, tree):
     family = HOPPER if "@H200" in mutant.test else BLACKWELL
 
     def wanted(image):
-        if OVERLAP_TESTS in mutant.test or image == OVERLAP:
-            return OVERLAP_TESTS in mutant.test and image == OVERLAP
+        if OVERLAP_TESTS in mutant.filter or image == OVERLAP:
+            return OVERLAP_TESTS in mutant.filter and image == OVERLAP
         prefix = max((p for p in SOURCES if image.startswith(p)), key=len, default=None)
         if prefix not in names:
             return False
