@@ -27,6 +27,10 @@ $(CATCH_TEST_OBJ): private OPTIMIZE := -O0
 $(B)/obj/test/host/quotients.o: private OPTIMIZE := -O2
 $(CATCH_TEST_OBJ): private BEFORE = $(AFTER_CATCH)
 $(CATCH_TEST_OBJ): $(TEST_GCH)
+# What has no Catch2 in it.
+PLAIN_TEST_OBJ := $(addprefix $(B)/obj/test/,random/main.o fuzz/api.o fuzz/plan.o fuzz/npy.o)
+$(PLAIN_TEST_OBJ): private BEFORE = $(PROGRAM_BEFORE)
+$(PLAIN_TEST_OBJ): $(PROGRAM_GCH)
 
 # The kernels as no one ships them, with the entries alone that test/gemm/debug.cc and overlap.cc
 # launch. With debug information every wrapper is a function that is called; the emulator reads
