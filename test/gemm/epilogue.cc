@@ -75,7 +75,8 @@ TEST_CASE("each variant stores D of each type, by rows and by columns", "[epilog
       f.d_type = type, f.cd_order = order, f.alpha = 1.0f / 3;
       f.d_ld_gap = int64_t(seed % 3);
       const int64_t m = gemm_test::few_tokens(gpu, variant, gpu.sized(130, 18));
-      require_reference(gpu, GeneralProblem(exact({m, 136, 320}, variant), f, seed));
+      const int64_t n = gpu.sized<int64_t>(136, gemm_test::tile_weights(variant) + 8);
+      require_reference(gpu, GeneralProblem(exact({m, n, 320}, variant), f, seed));
     }
   }
 }
@@ -142,6 +143,8 @@ TEST_CASE("K = 0 shares rows and batches out among CTAs", "[epilogue][empty]") {
   EpilogueFields f;
   f.d_type = NVFP4_TYPE_BF16, f.bias_type = NVFP4_TYPE_F32, f.bias_axis = NVFP4_BIAS_AXIS_ROW;
   const Shape shape = GENERATE(Shape{1, 2, 0, 300}, Shape{9, 2, 0, 41}, Shape{1, 1, 0, 4100});
+  // An emulated B200 runs the same kernel.
+  if (gpu.small() && !gemm_test::everything() && shape.l > 4096) return;
   require_reference(gpu, GeneralProblem(make_problem(shape), f, 12));
   USE_EMULATOR(gpu, emulator);
   const int64_t ctas = std::min<int64_t>((shape.m + 3) / 4 * shape.l, 4096);

@@ -6,9 +6,9 @@
 
 namespace {
 
-// N and K halved until an emulated Hopper needs less than a second.
+// N and K halved until an emulated Hopper needs less than a quarter of a second.
 support::Shape fewer_tiles(support::Shape s) {
-  while (s.m * s.n * s.k > int64_t(1) << 26) {
+  while (s.m * s.n * s.k > int64_t(1) << 24) {
     if (s.n > s.k)
       s.n /= 2;
     else
