@@ -29,7 +29,8 @@ TEST_CASE("every number of 64-steps up to nine is multiplied once", "[tails]") {
   const int64_t steps = GENERATE(range(1, 10));
   if (!gemm_test::takes(gpu, variant, size_t(steps), 3)) return;
   gemm_test::require_reference_bits(
-      gpu, forced(variant, make_problem({gpu.sized(65, 9), 129, 64 * steps}, Data::exact, 1)));
+      gpu, forced(variant, make_problem({gpu.sized(65, 9), gpu.sized(129, 72), 64 * steps},
+                                        Data::exact, 1)));
 }
 
 TEST_CASE("the ring of stages wraps once, twice and many times", "[tails]") {
