@@ -3,6 +3,7 @@
 #include <cinttypes>
 #include <cstddef>
 
+#include "host/base/operand_format.h"
 #include "host/base/size.h"
 #include "host/problem/enumeration.h"
 #include "host/problem/fields.h"
@@ -66,7 +67,7 @@ nvfp4_status check_scale_rows(const int32_t* scale_rows, const nvfp4_gemm_desc& 
 
 nvfp4_status check_grouped_gemm(const nvfp4_gemm_desc& g) {
   if (g.k == 0) return not_there("k = 0");
-  if (g.d_type >= NVFP4_TYPE_NVFP4) return not_there("a d_type with generated scales");
+  if (format_of_d(g.d_type) != nullptr) return not_there("a d_type with generated scales");
   return g.a_tensor_scale_rows == 0 ? NVFP4_SUCCESS : not_there("a_tensor_scale_rows = 1");
 }
 
