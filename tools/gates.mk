@@ -5,8 +5,8 @@ GATES := check-layers check-files check-install check-symbols check-hardening ch
          check-repro check-threads check-docs \
          check-aarch64
 
-# The library again, with types for abidiff to read in the sources that define what it exports; where
-# it is not installed, nobody needs them.
+# The library again, with types for abidiff to read in the sources that define what it exports.
+# Nobody needs them where abidiff is not installed.
 ABI_SRC := $(filter host/api/%,$(HOST_SRC))
 ABI_OBJ := $(ABI_SRC:%.cc=$(B)/abi/%.o) $(filter-out $(ABI_SRC:%.cc=$(B)/obj/%.o),$(HOST_OBJ))
 ABI_LIB := $(if $(shell command -v abidiff),$(B)/abi/libnvfp4gemm.so)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the command line, bench/ and the probes include of the standard library, compiled once: it is
-// half of what one of their files takes. Nothing of ours, so that a change of a header compiles what
-// includes it and nothing else.
+// Headers of the standard library for the command line, bench/ and the probes, compiled once: they
+// are half of what one of their files takes. None of ours is here, so a changed header compiles
+// only what includes it.
 #pragma once
 
 #include <algorithm>
