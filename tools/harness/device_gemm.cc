@@ -17,41 +17,8 @@ std::vector<uint8_t> bytes_of(const std::vector<uint16_t>& halves) {
 
 }  // namespace
 
-DeviceGemm::DeviceGemm(const Driver& driver, const Problem& p, uint8_t poison)
-    : desc(make_desc(p, NVFP4_SCALE_LAYOUT_UNSET)),
-      driver_(driver),
-      shape_(p.shape),
-      d_ld_(p.d_ld),
-      d_batch_stride_(p.d_batch_stride),
-      d_(driver, size_t(p.d_elements()) * 2) {
-  const auto add = [&](const char* name, std::vector<uint8_t> content) {
-    inputs_.push_back(std::make_unique<Input>(driver, name, std::move(content)));
-    return inputs_.back()->buffer.pointer();
-  };
-  desc.a = add("A", p.a.quantized() ? p.a.codes : bytes_of(p.a.halves));
-  desc.b = add("B", p.b.codes);
-  if (p.a.quantized()) {
-    desc.a_scales = add("the scales of A", p.a.device_scales(poison, p.scales_gap_bytes));
-  }
-  desc.b_scales = add("the scales of B", p.b.device_scales(poison, p.scales_gap_bytes));
-  desc.d = d_.pointer();
-  uint64_t bytes = 0;
-  const int capability = devices(driver).at(0).compute_capability();
-  // A problem that is refused fails at enqueue(), with the sentence.
-  if (nvfp4_gemm_workspace_bytes(&desc, capability, &bytes) == NVFP4_SUCCESS && bytes > 0) {
-    workspace_ = std::make_unique<DeviceBuffer>(driver, bytes);
-    desc.workspace = workspace_->pointer();
-    desc.workspace_bytes = bytes;
-  }
-}
-
-DeviceGemm::DeviceGemm(const DeviceGemm& other)
-    : desc(other.desc),
-      driver_(other.driver_),
-      shape_(other.shape_),
-      d_ld_(other.d_ld_),
-      d_batch_stride_(other.d_batch_stride_),
-      d_(driver_, other.d_.bytes()) {
+OnDevice::OnDevice(const OnDevice& other)
+    : desc(other.desc), driver_(other.driver_), d_(driver_, other.d_.bytes()) {
   for (const auto& input : other.inputs_) {
     inputs_.push_back(std::make_unique<Input>(driver_, *input));
     for (const void** field : {&desc.a, &desc.b, &desc.a_scales, &desc.b_scales})
@@ -64,9 +31,59 @@ DeviceGemm::DeviceGemm(const DeviceGemm& other)
   }
 }
 
-std::vector<uint16_t> DeviceGemm::d_memory() const {
+const void* OnDevice::add(const char* name, std::vector<uint8_t> content) {
+  inputs_.push_back(std::make_unique<Input>(driver_, name, std::move(content)));
+  return inputs_.back()->buffer.pointer();
+}
+
+void OnDevice::add_operands(const Problem& p, uint8_t poison) {
+  desc.a = add("A", p.a.quantized() ? p.a.codes : bytes_of(p.a.halves));
+  desc.b = add("B", p.b.codes);
+  if (p.a.quantized()) {
+    desc.a_scales = add("the scales of A", p.a.device_scales(poison, p.scales_gap_bytes));
+  }
+  desc.b_scales = add("the scales of B", p.b.device_scales(poison, p.scales_gap_bytes));
+}
+
+void OnDevice::add_workspace() {
+  uint64_t bytes = 0;
+  const int capability = devices(driver_).at(0).compute_capability();
+  // A problem that is refused fails at enqueue(), with the sentence.
+  if (nvfp4_gemm_workspace_bytes(&desc, capability, &bytes) == NVFP4_SUCCESS && bytes > 0) {
+    workspace_ = std::make_unique<DeviceBuffer>(driver_, bytes);
+    desc.workspace = workspace_->pointer();
+    desc.workspace_bytes = bytes;
+  }
+}
+
+std::vector<uint8_t> OnDevice::bytes_of_d() const {
   driver_.check(driver_.cuCtxSynchronize(), "cuCtxSynchronize");
-  const std::vector<uint8_t> bytes = d_.download();
+  return d_.download();
+}
+
+std::string OnDevice::damage() const {
+  for (const auto& input : inputs_) {
+    if (!input->buffer.guards_intact())
+      return std::string("the guard of ") + input->name + " was written";
+    if (input->buffer.download() != *input->content)
+      return std::string(input->name) + " was written";
+  }
+  if (!d_.guards_intact()) return "the guard of D was written";
+  if (workspace_ && !workspace_->guards_intact()) return "the guard of the workspace was written";
+  return "";
+}
+
+DeviceGemm::DeviceGemm(const Driver& driver, const Problem& p, uint8_t poison)
+    : OnDevice(driver, make_desc(p, NVFP4_SCALE_LAYOUT_UNSET), size_t(p.d_elements()) * 2),
+      shape_(p.shape),
+      d_ld_(p.d_ld),
+      d_batch_stride_(p.d_batch_stride) {
+  add_operands(p, poison);
+  add_workspace();
+}
+
+std::vector<uint16_t> DeviceGemm::d_memory() const {
+  const std::vector<uint8_t> bytes = bytes_of_d();
   std::vector<uint16_t> elements(bytes.size() / 2);
   std::memcpy(elements.data(), bytes.data(), bytes.size());
   return elements;
@@ -86,14 +103,8 @@ std::vector<uint16_t> DeviceGemm::d() const {
 }
 
 std::string DeviceGemm::damage() const {
-  for (const auto& input : inputs_) {
-    if (!input->buffer.guards_intact())
-      return std::string("the guard of ") + input->name + " was written";
-    if (input->buffer.download() != *input->content)
-      return std::string(input->name) + " was written";
-  }
-  if (!d_.guards_intact()) return "the guard of D was written";
-  if (workspace_ && !workspace_->guards_intact()) return "the guard of the workspace was written";
+  const std::string elsewhere = OnDevice::damage();
+  if (!elsewhere.empty()) return elsewhere;
   std::vector<uint16_t> memory = d_memory();
   for (int64_t batch = 0; batch < shape_.l; ++batch) {
     for (int64_t row = 0; row < shape_.m; ++row) {
@@ -105,6 +116,26 @@ std::string DeviceGemm::damage() const {
     if (element != 0xFFFF) return "a gap between the rows or batches of D was written";
   }
   return "";
+}
+
+void Plan::require(nvfp4_status status) {
+  if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
+}
+
+nvfp4_gemm_addresses no_addresses() {
+  nvfp4_gemm_addresses x{};
+  x.struct_size = sizeof x;
+  return x;
+}
+
+nvfp4_gemm_addresses addresses_of(const nvfp4_gemm_desc& g) {
+  nvfp4_gemm_addresses x = no_addresses();
+  x.a = g.a, x.a_scales = g.a_scales, x.a_tensor_scale = g.a_tensor_scale;
+  x.b = g.b, x.b_scales = g.b_scales, x.b_tensor_scale = g.b_tensor_scale;
+  x.c = g.c, x.d = g.d, x.bias = g.bias;
+  x.alpha_device = g.alpha_device, x.beta_device = g.beta_device;
+  x.workspace = g.workspace, x.workspace_bytes = g.workspace_bytes;
+  return x;
 }
 
 std::vector<uint16_t> run_on_device(const Driver& driver, const Problem& problem, uint8_t poison) {

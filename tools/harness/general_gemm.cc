@@ -342,43 +342,32 @@ std::vector<uint8_t> GeneralProblem::reference() const {
 
 // ---- Device -------------------------------------------------------------------------------------
 
-const void* DeviceGeneral::add(const char* name, const std::vector<uint8_t>& content) {
-  if (content.empty()) return nullptr;
-  inputs_.push_back(std::make_unique<Input>(driver_, name, content));
-  return inputs_.back()->buffer.pointer();
-}
-
 DeviceGeneral::DeviceGeneral(const Driver& driver, const GeneralProblem& p)
-    : desc(p.desc(NVFP4_SCALE_LAYOUT_UNSET)), driver_(driver), d_(driver, p.d_before()) {
+    : OnDevice(driver, p.desc(NVFP4_SCALE_LAYOUT_UNSET), p.d_before()) {
   const Problem& o = p.operands;
   const EpilogueFields& f = p.fields;
   const auto floats = [&](const char* name, const float* first, size_t count) {
     return static_cast<const float*>(add(name, bytes_of(first, count)));
   };
-  if (desc.k > 0) {
-    desc.a = add("A", o.a.quantized() ? o.a.codes : bytes_of(o.a.halves));
-    desc.b = add("B", o.b.codes);
-    if (o.a.quantized()) {
-      desc.a_scales = add("the scales of A", o.a.device_scales(0xFF, o.scales_gap_bytes));
-    }
-    desc.b_scales = add("the scales of B", o.b.device_scales(0xFF, o.scales_gap_bytes));
-  }
+  const auto where_there = [&](const char* name, const std::vector<uint8_t>& content) {
+    return content.empty() ? nullptr : add(name, content);
+  };
+  if (desc.k > 0) add_operands(o, 0xFF);
   if (f.gated) {
-    desc.b2 = add("B2", p.b2.codes);
-    desc.b2_scales = add("the scales of B2", p.b2.device_scales(0xFF, o.scales_gap_bytes));
-    desc.bias2 = add("the second bias", p.bias2);
+    desc.b2 = where_there("B2", p.b2.codes);
+    desc.b2_scales = where_there("the scales of B2", p.b2.device_scales(0xFF, o.scales_gap_bytes));
+    desc.bias2 = where_there("the second bias", p.bias2);
     if (f.b2_tensor_scale) {
       desc.b2_tensor_scale = floats("b2_tensor_scale", p.b2_scales.data(), p.b2_scales.size());
     }
   }
-  desc.d = d_.pointer();
   if (scale_block_of_d(f.d_type) != 0) {
     desc.d_scales = static_cast<uint8_t*>(desc.d) + p.d_scales_at();
     if (f.d_tensor_scale) desc.d_tensor_scale = floats("d_tensor_scale", &p.d_scale, 1);
   }
   set_amax(p, desc.d, desc);
-  desc.c = f.c_is_d ? desc.d : add("C", p.c);
-  desc.bias = add("the bias", p.bias);
+  desc.c = f.c_is_d ? desc.d : where_there("C", p.c);
+  desc.bias = where_there("the bias", p.bias);
   if (f.a_tensor_scale) {
     desc.a_tensor_scale = floats("a_tensor_scale", p.a_scales.data(), p.a_scales.size());
   }
@@ -390,30 +379,16 @@ DeviceGeneral::DeviceGeneral(const Driver& driver, const GeneralProblem& p)
     if (!p.c.empty()) desc.beta_device = floats("beta", &f.beta, 1);
     if (f.gated) desc.alpha2_device = floats("alpha2", &f.alpha2, 1);
   }
-  uint64_t bytes = 0;
-  const int capability = devices(driver).at(0).compute_capability();
-  if (nvfp4_gemm_workspace_bytes(&desc, capability, &bytes) == NVFP4_SUCCESS && bytes > 0) {
-    workspace_ = std::make_unique<DeviceBuffer>(driver, bytes);
-    desc.workspace = workspace_->pointer();
-    desc.workspace_bytes = bytes;
-  }
+  add_workspace();
 }
 
-std::vector<uint8_t> DeviceGeneral::d() const {
-  driver_.check(driver_.cuCtxSynchronize(), "cuCtxSynchronize");
-  return d_.download();
-}
-
-std::string DeviceGeneral::damage() const {
-  for (const auto& input : inputs_) {
-    if (!input->buffer.guards_intact())
-      return std::string("the guard of ") + input->name + " was written";
-    if (input->buffer.download() != input->content)
-      return std::string(input->name) + " was written";
-  }
-  if (!d_.guards_intact()) return "the guard of D was written";
-  if (workspace_ && !workspace_->guards_intact()) return "the guard of the workspace was written";
-  return "";
+std::vector<uint8_t> run_on_device(const Driver& driver, const GeneralProblem& problem) {
+  const DeviceGeneral gemm(driver, problem);
+  if (gemm.enqueue() != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
+  std::vector<uint8_t> d = gemm.d();
+  const std::string damage = gemm.damage();
+  if (!damage.empty()) throw std::runtime_error(damage);
+  return d;
 }
 
 namespace {
@@ -478,9 +453,7 @@ std::string first_difference(const GeneralProblem& p, const std::vector<uint8_t>
 
 std::string difference_on_device(const Driver& driver, const GeneralProblem& problem) {
   const DeviceGeneral gemm(driver, problem);
-  if (nvfp4_gemm_run(&gemm.desc, nullptr) != NVFP4_SUCCESS) {
-    throw std::runtime_error(nvfp4_last_error());
-  }
+  if (gemm.enqueue() != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
   const std::string difference = first_difference(problem, gemm.d(), problem.reference());
   return difference.empty() ? gemm.damage() : difference;
 }

@@ -3,12 +3,10 @@
 // order. D is compared as memory, gaps included.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "tools/harness/driver.h"
-#include "tools/harness/problem.h"
+#include "tools/harness/device_gemm.h"
 
 namespace support {
 
@@ -75,31 +73,17 @@ struct GeneralProblem {
   std::vector<uint8_t> reference() const;
 };
 
-class DeviceGeneral {
+class DeviceGeneral : public OnDevice {
  public:
   DeviceGeneral(const Driver& driver, const GeneralProblem& problem);
+  DeviceGeneral(const DeviceGeneral&) = delete;
 
-  nvfp4_gemm_desc desc;  // with device addresses
-
-  std::vector<uint8_t> d() const;  // its memory; waits for the device
-  // "" or what was written that is no element of D.
-  std::string damage() const;
-
- private:
-  const void* add(const char* name, const std::vector<uint8_t>& content);
-
-  struct Input {
-    const char* name;
-    std::vector<uint8_t> content;
-    DeviceBuffer buffer;
-    Input(const Driver& driver, const char* n, std::vector<uint8_t> bytes)
-        : name(n), content(std::move(bytes)), buffer(driver, content) {}
-  };
-  const Driver& driver_;
-  std::vector<std::unique_ptr<Input>> inputs_;
-  DeviceBuffer d_;
-  std::unique_ptr<DeviceBuffer> workspace_;
+  std::vector<uint8_t> d() const { return bytes_of_d(); }  // its memory; waits for the device
 };
+
+// D's memory after one whole run: throws std::runtime_error with the library's sentence, or with
+// the damage, if either is not as it should be.
+std::vector<uint8_t> run_on_device(const Driver& driver, const GeneralProblem& problem);
 
 // Runs it and compares with the reference: "" or the first difference or damage. Throws the
 // library's sentence where it refuses.
