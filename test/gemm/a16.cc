@@ -264,16 +264,13 @@ TEST_CASE("a16: a plan takes other tokens, and no scales", "[a16]") {
   Problem other = one;
   other.a = make_a16_problem({5, 70, 320}, NVFP4_TYPE_BF16, Data::exact, 921).a;
   support::DeviceGemm gemm(gpu.driver, one), second(gpu.driver, other);
-  nvfp4_gemm_plan* plan = nullptr;
-  REQUIRE(nvfp4_gemm_plan_create(&gemm.desc, &plan) == NVFP4_SUCCESS);
-  nvfp4_gemm_addresses x{};
-  x.struct_size = sizeof x;
+  const support::Plan plan(gemm.desc);
+  nvfp4_gemm_addresses x = support::no_addresses();
   x.a = second.desc.a;
-  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  CHECK(plan.run(x) == NVFP4_SUCCESS);
   CHECK(gemm.d() == support::reference(other));
   x.a_scales = gemm.desc.b_scales;
-  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_INVALID_VALUE);
-  nvfp4_gemm_plan_destroy(plan);
+  CHECK(plan.run(x) == NVFP4_STATUS_INVALID_VALUE);
 }
 
 // The general way from sums to D has the factor of this decoding.

@@ -33,23 +33,13 @@ EpilogueFields with_maxima(EpilogueFields f = {}) {
   return f;
 }
 
-Bytes run(const Gpu& gpu, const GeneralProblem& p) {
-  const support::DeviceGeneral gemm(gpu.driver, p);
-  const nvfp4_status status = nvfp4_gemm_run(&gemm.desc, nullptr);
-  INFO(nvfp4_last_error());
-  REQUIRE(status == NVFP4_SUCCESS);
-  Bytes d = gemm.d();
-  REQUIRE(gemm.damage() == "");
-  return d;
-}
-
 // What is there before, and the magnitudes of D in fp32.
 std::vector<int32_t> maxima_of(const Gpu& gpu, const GeneralProblem& p) {
   GeneralProblem in_f32 = p;
   EpilogueFields& f = in_f32.fields;
   f.d_type = NVFP4_TYPE_F32, f.d_ld_gap = f.d_batch_gap = 0;
   f.d_amax = f.d_row_amax = f.d_tensor_scale = false;
-  const Bytes d = run(gpu, in_f32), before = p.d_before();
+  const Bytes d = run_on_device(gpu.driver, in_f32), before = p.d_before();
   const nvfp4_gemm_desc g = in_f32.desc(NVFP4_SCALE_LAYOUT_LINEAR);
   std::vector<int32_t> maxima;
   for (size_t i = p.d_amax_at() / 4; i < before.size() / 4; ++i) maxima.push_back(at(before, i));
@@ -69,7 +59,7 @@ void require_maxima(const Gpu& gpu, const Problem& operands, const EpilogueField
   INFO(to_string(operands.shape) << ", variant " << (operands.variant ? operands.variant : "chosen")
                                  << ", " << to_string(p.fields));
   const std::vector<int32_t> want = maxima_of(gpu, p);
-  const Bytes got = run(gpu, p);
+  const Bytes got = run_on_device(gpu.driver, p);
   for (size_t i = 0; i < want.size(); ++i) {
     CAPTURE(i);
     REQUIRE(at(got, p.d_amax_at() / 4 + i) == want[i]);
@@ -143,7 +133,7 @@ void require_extremes(const Gpu& gpu, const Problem& operands) {
     p.set_c(0, 4, n, n + 1 == s.n ? 0xC4810000 : 0x3F800000);
     p.set_c(0, 5, n, 0x80000000);
   }
-  const Bytes d = run(gpu, p);
+  const Bytes d = run_on_device(gpu.driver, p);
   const size_t first = p.d_amax_at() / 4;
   // In rows 1 and 3 numbers are there before (general_gemm.cc).
   const int32_t want[] = {kNan, kNan, 0x7F800000, int32_t(s.n), bits_of(1000), bits_of(1032), 0};
@@ -201,12 +191,10 @@ TEST_CASE("a plan adds to the maxima that its run names, and is made with them o
   Bytes there(20 * 4, 0);
   std::memcpy(there.data(), before.data(), 16);
   const DeviceBuffer other(gpu.driver, there);
-  nvfp4_gemm_addresses x{};
-  x.struct_size = sizeof x;
+  nvfp4_gemm_addresses x = support::no_addresses();
   x.d_amax = static_cast<float*>(other.pointer()), x.d_row_amax = x.d_amax + 1;
-  nvfp4_gemm_plan* plan = nullptr;
-  REQUIRE(nvfp4_gemm_plan_create(&a.desc, &plan) == NVFP4_SUCCESS);
-  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  const support::Plan plan(a.desc);
+  REQUIRE(plan.run(x) == NVFP4_SUCCESS);
   const Bytes d = a.d(), now = other.download();
   const Bytes want = p.reference(), untouched = p.d_before();
   const auto first = std::ptrdiff_t(p.d_amax_at());
@@ -222,16 +210,13 @@ TEST_CASE("a plan adds to the maxima that its run names, and is made with them o
     }
   }
   x.d_amax = static_cast<float*>(a.desc.d);
-  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_OVERLAP);
-  nvfp4_gemm_plan_destroy(plan);
+  CHECK(plan.run(x) == NVFP4_STATUS_OVERLAP);
 
   nvfp4_gemm_desc without = a.desc;
   without.d_row_amax = nullptr;
-  REQUIRE(nvfp4_gemm_plan_create(&without, &plan) == NVFP4_SUCCESS);
   x.d_amax = static_cast<float*>(other.pointer());
-  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(support::Plan(without).run(x) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(std::string(nvfp4_last_error()).rfind("d_row_amax = 0x", 0) == 0);
-  nvfp4_gemm_plan_destroy(plan);
 }
 
 TEST_CASE("a grouped product has maxima of the rows that groups have", "[amax][grouped]") {

@@ -27,11 +27,7 @@ Problem rows_of(const Problem& whole, int64_t first, int64_t count) {
 std::vector<uint8_t> sums(const Gpu& gpu, const Problem& problem) {
   support::EpilogueFields fields;
   fields.d_type = NVFP4_TYPE_F32;
-  support::DeviceGeneral gemm(gpu.driver, support::GeneralProblem(problem, fields, 1));
-  const nvfp4_status status = nvfp4_gemm_run(&gemm.desc, nullptr);
-  INFO(nvfp4_last_error());
-  REQUIRE(status == NVFP4_SUCCESS);
-  return gemm.d();
+  return run_on_device(gpu.driver, support::GeneralProblem(problem, fields, 1));
 }
 
 // How many of those parts have other bits than the rows that they are of.

@@ -22,11 +22,6 @@ class Made {
   const support::Driver& driver_;
 };
 
-void require_bits(const support::Driver& driver, const Problem& problem) {
-  const auto d = support::run_on_device(driver, problem);
-  REQUIRE(support::compare_bits(problem.shape, d, support::reference(problem)).passed());
-}
-
 }  // namespace
 
 TEST_CASE("a context destroyed and made again serves as the first did", "[context]") {
@@ -34,9 +29,9 @@ TEST_CASE("a context destroyed and made again serves as the first did", "[contex
   const Problem problem = make_problem({8, 40, 128}, Data::exact, 110);
   for (int i = 0; i < 3; ++i) {
     const Made made(gpu.driver);
-    require_bits(gpu.driver, problem);
+    require_bits(problem, support::run_on_device(gpu.driver, problem));
   }
-  require_bits(gpu.driver, problem);
+  require_bits(problem, support::run_on_device(gpu.driver, problem));
 }
 
 TEST_CASE("a plan outlives its context and serves the next", "[context][plan]") {
@@ -50,10 +45,7 @@ TEST_CASE("a plan outlives its context and serves the next", "[context][plan]") 
   }
   const Made made(gpu.driver);
   const support::DeviceGemm gemm(gpu.driver, problem);
-  nvfp4_gemm_addresses x{};
-  x.struct_size = sizeof x;
-  x.a = gemm.desc.a, x.a_scales = gemm.desc.a_scales;
-  x.b = gemm.desc.b, x.b_scales = gemm.desc.b_scales, x.d = gemm.desc.d;
+  const nvfp4_gemm_addresses x = support::addresses_of(gemm.desc);
   REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
   nvfp4_gemm_plan_destroy(plan);
   CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
@@ -100,7 +92,7 @@ TEST_CASE("a context that another thread destroys is reported as none", "[contex
   CHECK(elsewhere.enqueue() == NVFP4_STATUS_NO_CONTEXT);
   CHECK(std::string(nvfp4_last_error()).find("CONTEXT_IS_DESTROYED") != std::string::npos);
   gpu.driver.cuCtxPopCurrent(nullptr);
-  require_bits(gpu.driver, problem);
+  require_bits(problem, support::run_on_device(gpu.driver, problem));
 }
 
 // The driver itself takes both, a launch and the fill that K = 0 is (H200, driver 580).
@@ -157,7 +149,7 @@ TEST_CASE("an error of earlier work is reported as that, by every function, and 
     CHECK(prior(nvfp4_prepare()));
     nvfp4_gemm_plan_destroy(plan);
   }
-  require_bits(gpu.driver, problem);
+  require_bits(problem, support::run_on_device(gpu.driver, problem));
 }
 
 // Last in this file: what other tests keep in the primary context is gone afterwards.
@@ -165,10 +157,10 @@ TEST_CASE("after a reset of the primary context everything is loaded anew", "[co
   const Problem problem = make_problem({8, 40, 128}, Data::exact, 115);
   {
     USE_GPU(gpu);
-    require_bits(gpu.driver, problem);
+    require_bits(problem, support::run_on_device(gpu.driver, problem));
     gemm_test::kept_context().reset();
     gpu.driver.check(gpu.driver.cuDevicePrimaryCtxReset(0), "cuDevicePrimaryCtxReset");
   }
   USE_GPU(gpu);
-  require_bits(gpu.driver, problem);
+  require_bits(problem, support::run_on_device(gpu.driver, problem));
 }

@@ -130,15 +130,12 @@ TEST_CASE("a plan that leaves by TMA writes the D of each run", "[store][plan]")
   USE_GPU_OF_FAMILY(gpu, 10);
   const GeneralProblem p = aligned("sm100_128x128x256", NVFP4_TYPE_BF16, 0);
   const support::DeviceGeneral a(gpu.driver, p), b(gpu.driver, p);
-  nvfp4_gemm_plan* plan = nullptr;
-  REQUIRE(nvfp4_gemm_plan_create(&a.desc, &plan) == NVFP4_SUCCESS);
-  nvfp4_gemm_addresses x{};
-  x.struct_size = sizeof x;
+  const support::Plan plan(a.desc);
+  nvfp4_gemm_addresses x = support::no_addresses();
   x.d = b.desc.d;
-  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(plan.run(x) == NVFP4_SUCCESS);
   CHECK(first_difference(p, b.d(), p.reference()) == "");
   CHECK(a.d() == p.d_before());
-  REQUIRE(nvfp4_gemm_plan_run(plan, nullptr, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(plan.run() == NVFP4_SUCCESS);
   CHECK(first_difference(p, a.d(), p.reference()) == "");
-  nvfp4_gemm_plan_destroy(plan);
 }

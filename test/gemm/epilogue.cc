@@ -321,22 +321,13 @@ TEST_CASE("a plan takes new addresses for whatever it reads", "[epilogue][plan]"
     for (float& scale : second.a_scales) scale *= 2;
     CAPTURE(i, to_string(f));
     const support::DeviceGeneral a(gpu.driver, first), b(gpu.driver, second);
-    nvfp4_gemm_plan* plan = nullptr;
-    REQUIRE(nvfp4_gemm_plan_create(&a.desc, &plan) == NVFP4_SUCCESS);
-    nvfp4_gemm_addresses x{};
-    x.struct_size = sizeof x;
-    x.a = b.desc.a, x.a_scales = b.desc.a_scales, x.a_tensor_scale = b.desc.a_tensor_scale;
-    x.b = b.desc.b, x.b_scales = b.desc.b_scales, x.b_tensor_scale = b.desc.b_tensor_scale;
-    x.c = b.desc.c, x.d = b.desc.d, x.bias = b.desc.bias;
-    x.alpha_device = b.desc.alpha_device, x.beta_device = b.desc.beta_device;
-    x.workspace = b.desc.workspace, x.workspace_bytes = b.desc.workspace_bytes;
-    const nvfp4_status status = nvfp4_gemm_plan_run(plan, &x, nullptr);
+    const support::Plan plan(a.desc);
+    const nvfp4_status status = plan.run(support::addresses_of(b.desc));
     INFO(nvfp4_last_error());
     REQUIRE(status == NVFP4_SUCCESS);
     REQUIRE(first_difference(second, b.d(), second.reference()) == "");
-    REQUIRE(nvfp4_gemm_plan_run(plan, nullptr, nullptr) == NVFP4_SUCCESS);
+    REQUIRE(plan.run() == NVFP4_SUCCESS);
     REQUIRE(first_difference(first, a.d(), first.reference()) == "");
-    nvfp4_gemm_plan_destroy(plan);
   }
 }
 
@@ -348,19 +339,16 @@ TEST_CASE("a plan without a tensor scale may be run with one, and without C not 
   f.a_tensor_scale = true;
   const GeneralProblem with(exact({5, 70, 64}), f, 1);
   const support::DeviceGeneral a(gpu.driver, without), b(gpu.driver, with);
-  nvfp4_gemm_plan* plan = nullptr;
-  REQUIRE(nvfp4_gemm_plan_create(&a.desc, &plan) == NVFP4_SUCCESS);
-  nvfp4_gemm_addresses x{};
-  x.struct_size = sizeof x;
+  const support::Plan plan(a.desc);
+  nvfp4_gemm_addresses x = support::no_addresses();
   x.a_tensor_scale = b.desc.a_tensor_scale;
-  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(plan.run(x) == NVFP4_SUCCESS);
   CHECK(first_difference(with, a.d(), with.reference()) == "");
   x.c = b.desc.d;
-  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(plan.run(x) == NVFP4_STATUS_INVALID_VALUE);
   x.c = nullptr, x.bias = b.desc.d;
-  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(plan.run(x) == NVFP4_STATUS_INVALID_VALUE);
   x.bias = nullptr;
   x.a_tensor_scale = static_cast<const float*>(a.desc.d);
-  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_OVERLAP);
-  nvfp4_gemm_plan_destroy(plan);
+  CHECK(plan.run(x) == NVFP4_STATUS_OVERLAP);
 }

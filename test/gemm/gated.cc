@@ -231,26 +231,22 @@ TEST_CASE("gated: two halves of one matrix, and a plan with other addresses", "[
   const auto* const first_code = static_cast<const uint8_t*>(codes.pointer());
   const auto* const first_scale = static_cast<const uint8_t*>(scales.pointer());
   const size_t half = p.operands.b.codes.size(), half_scales = 128 * 256 / 16;
-  nvfp4_gemm_plan* plan = nullptr;
-  INFO(nvfp4_last_error());
-  REQUIRE(nvfp4_gemm_plan_create(&gemm.desc, &plan) == NVFP4_SUCCESS);
-  REQUIRE(nvfp4_gemm_plan_run(plan, nullptr, nullptr) == NVFP4_SUCCESS);
+  const support::Plan plan(gemm.desc);
+  REQUIRE(plan.run() == NVFP4_SUCCESS);
   const std::vector<uint8_t> d = gemm.d();
   CHECK(first_difference(p, d, p.reference()) == "");
 
-  nvfp4_gemm_addresses x{};
-  x.struct_size = sizeof x;
+  nvfp4_gemm_addresses x = support::no_addresses();
   x.b = first_code, x.b2 = first_code + half;
   x.b_scales = first_scale, x.b2_scales = first_scale + half_scales;
-  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(plan.run(x) == NVFP4_SUCCESS);
   CHECK(gemm.d() == d);
 
   x.b = first_code + half, x.b2 = first_code;
   x.b_scales = first_scale + half_scales, x.b2_scales = first_scale;
-  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(plan.run(x) == NVFP4_SUCCESS);
   CHECK(gemm.d() != d);
   GeneralProblem swapped = p;
   std::swap(swapped.operands.b, swapped.b2);
   CHECK(first_difference(swapped, gemm.d(), swapped.reference()) == "");
-  nvfp4_gemm_plan_destroy(plan);
 }

@@ -173,18 +173,26 @@ inline support::Problem forced(const char* variant, support::Problem problem) {
   return problem;
 }
 
+// D has the reference's bits.
+inline void require_bits(const support::Problem& problem, const std::vector<uint16_t>& d) {
+  const support::BitVerdict verdict =
+      support::compare_bits(problem.shape, d, support::reference(problem));
+  INFO(verdict.first_difference);
+  REQUIRE(verdict.equal == verdict.total);
+  REQUIRE(verdict.trusted());
+}
+inline void require_bits(const support::Problem& problem, const support::DeviceGemm& gemm) {
+  require_bits(problem, gemm.d());
+  REQUIRE(gemm.damage() == "");
+}
+
 // Runs the problem and requires the reference's bits, untouched inputs, guards and gaps.
 inline void require_reference_bits(const Gpu& gpu, const support::Problem& problem,
                                    uint8_t poison = 0x7F) {
   INFO(to_string(problem.shape) << ", alpha " << problem.alpha << ", variant "
                                 << (problem.variant ? problem.variant : "chosen"));
   REQUIRE(support::sums_are_exact(problem));
-  const std::vector<uint16_t> d = support::run_on_device(gpu.driver, problem, poison);
-  const support::BitVerdict verdict =
-      support::compare_bits(problem.shape, d, support::reference(problem));
-  INFO(verdict.first_difference);
-  REQUIRE(verdict.equal == verdict.total);
-  REQUIRE(verdict.trusted());
+  require_bits(problem, support::run_on_device(gpu.driver, problem, poison));
 }
 
 // D of this device within the header's bound for its compute capability.
@@ -220,6 +228,7 @@ inline bool inside_bound(const Gpu& gpu, const support::Problem& problem,
 // What nearly every test that includes this names.
 using gemm_test::forced;
 using gemm_test::Gpu;
+using gemm_test::require_bits;
 using support::Data;
 using support::make_problem;
 using support::Problem;

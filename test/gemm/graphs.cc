@@ -55,14 +55,6 @@ class Recorder {
   CUgraphExec instance_ = nullptr;
 };
 
-void require_bits(const support::DeviceGemm& gemm, const Problem& problem) {
-  const support::BitVerdict verdict =
-      support::compare_bits(problem.shape, gemm.d(), support::reference(problem));
-  INFO(verdict.first_difference);
-  REQUIRE(verdict.passed());
-  REQUIRE(gemm.damage() == "");
-}
-
 }  // namespace
 
 TEST_CASE("a captured run gives the reference's bits at every replay, with new data in between",
@@ -80,7 +72,7 @@ TEST_CASE("a captured run gives the reference's bits at every replay, with new d
   CHECK(gemm.d_memory() == untouched);
   for (int i = 0; i < 3; ++i) {
     recorder.launch();
-    require_bits(gemm, first);
+    require_bits(first, gemm);
   }
   Problem mixed = first;
   mixed.a.codes = second.a.codes;
@@ -90,28 +82,26 @@ TEST_CASE("a captured run gives the reference's bits at every replay, with new d
   // A copy of so few bytes returns once they are staged, and the recorder's stream waits for none.
   gpu.driver.check(gpu.driver.cuCtxSynchronize(), "cuCtxSynchronize");
   recorder.launch();
-  const auto verdict = support::compare_bits(mixed.shape, gemm.d(), support::reference(mixed));
-  CHECK(verdict.passed());
+  require_bits(mixed, gemm.d());
 }
 
 TEST_CASE("a plan captured with other addresses is replayed a hundred times", "[graph][plan]") {
   USE_GPU(gpu);
   const Problem problem = make_problem({8, 40, 128}, Data::exact, 102);
   const support::DeviceGemm one(gpu.driver, problem), two(gpu.driver, problem);
-  nvfp4_gemm_plan* plan = nullptr;
-  REQUIRE(nvfp4_gemm_plan_create(&one.desc, &plan) == NVFP4_SUCCESS);
-  nvfp4_gemm_addresses other{};
-  other.struct_size = sizeof other;
+  nvfp4_gemm_addresses other = support::no_addresses();
   other.a = two.desc.a, other.d = two.desc.d;
   Recorder recorder(gpu.driver);
-  recorder.record([&] {
-    REQUIRE(nvfp4_gemm_plan_run(plan, nullptr, recorder.stream()) == NVFP4_SUCCESS);
-    REQUIRE(nvfp4_gemm_plan_run(plan, &other, recorder.stream()) == NVFP4_SUCCESS);
-  });
-  nvfp4_gemm_plan_destroy(plan);  // the graph has all that it needs
+  {
+    const support::Plan plan(one.desc);
+    recorder.record([&] {
+      REQUIRE(plan.run(recorder.stream()) == NVFP4_SUCCESS);
+      REQUIRE(plan.run(other, recorder.stream()) == NVFP4_SUCCESS);
+    });
+  }  // the graph has all that it needs
   for (int i = 0; i < gpu.sized(100, 5); ++i) recorder.launch();
-  require_bits(one, problem);
-  require_bits(two, problem);
+  require_bits(problem, one);
+  require_bits(problem, two);
 }
 
 TEST_CASE("K = 0 is captured as fills", "[graph]") {
@@ -139,7 +129,7 @@ TEST_CASE("linear scales are captured with the kernels that make tiles of them",
   const size_t tokens_first = gemm.desc.workspace_bytes > 0 ? 2 : 1;
   CHECK(recorder.nodes() == (gpu.info.major == 10 ? 3 : tokens_first));
   recorder.launch();
-  require_bits(gemm, problem);
+  require_bits(problem, gemm);
   // Scales are read at the replay, not when it was captured.
   problem.a.scales = make_problem(problem.shape, Data::exact, 108).a.scales;
   const std::vector<uint8_t> other = problem.a.device_scales(0xFF, 0);
@@ -148,9 +138,7 @@ TEST_CASE("linear scales are captured with the kernels that make tiles of them",
                    "cuMemcpyHtoD");
   gpu.driver.check(gpu.driver.cuCtxSynchronize(), "cuCtxSynchronize");
   recorder.launch();
-  const auto verdict = support::compare_bits(problem.shape, gemm.d(), support::reference(problem));
-  INFO(verdict.first_difference);
-  CHECK(verdict.passed());
+  require_bits(problem, gemm.d());
 }
 
 TEST_CASE("products on two streams of one capture join in one graph", "[graph]") {
@@ -176,8 +164,8 @@ TEST_CASE("products on two streams of one capture join in one graph", "[graph]")
   CHECK(recorder.nodes() == 2);
   CHECK(recorder.edges().empty());
   recorder.launch();
-  require_bits(one, problem);
-  require_bits(two, problem);
+  require_bits(problem, one);
+  require_bits(problem, two);
   driver.cuEventDestroy(join);
   driver.cuEventDestroy(fork);
   driver.cuStreamDestroy(side);
@@ -196,8 +184,8 @@ TEST_CASE("a launch with pdl becomes a programmatic edge", "[graph][pdl]") {
       REQUIRE(two.enqueue(recorder.stream()) == NVFP4_SUCCESS);
     });
     recorder.launch();
-    require_bits(one, problem);
-    require_bits(two, problem);
+    require_bits(problem, one);
+    require_bits(problem, two);
     return recorder.edges();
   };
   CHECK(edges_with(NVFP4_PDL_OFF) == std::vector<int>{CU_GRAPH_DEPENDENCY_TYPE_DEFAULT});

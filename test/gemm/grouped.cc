@@ -210,19 +210,17 @@ TEST_CASE("grouped: a plan runs with other ends and in a graph that reads them",
   second.ends = {12, 18};
   DeviceGrouped device(gpu, first);
   const DeviceGrouped other(gpu, second);
-  nvfp4_gemm_plan* plan = nullptr;
-  REQUIRE(nvfp4_grouped_plan_create(&device.grouped, &plan) == NVFP4_SUCCESS);
-  REQUIRE(nvfp4_gemm_plan_run(plan, nullptr, nullptr) == NVFP4_SUCCESS);
+  const support::Plan plan(device.grouped);
+  REQUIRE(plan.run() == NVFP4_SUCCESS);
   CHECK(device.d() == single_products(gpu, first));
 
-  nvfp4_gemm_addresses addresses{};
-  addresses.struct_size = sizeof addresses;
+  nvfp4_gemm_addresses addresses = support::no_addresses();
   addresses.rows = other.row_ends();
   const std::vector<float> alphas(2, first.fields.alpha * 2);
   const support::DeviceBuffer twice(gpu.driver, gemm_test::bytes_of(alphas));
   addresses.group_alpha = static_cast<const float*>(twice.pointer());
   second.alphas = alphas;
-  REQUIRE(nvfp4_gemm_plan_run(plan, &addresses, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(plan.run(addresses) == NVFP4_SUCCESS);
   CHECK(device.d() == single_products(gpu, second));
   second.alphas.clear();
 
@@ -232,7 +230,7 @@ TEST_CASE("grouped: a plan runs with other ends and in a graph that reads them",
   CUgraphExec instance = nullptr;
   driver.check(driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
   driver.check(driver.cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), "begin");
-  CHECK(nvfp4_gemm_plan_run(plan, nullptr, stream) == NVFP4_SUCCESS);
+  CHECK(plan.run(stream) == NVFP4_SUCCESS);
   driver.check(driver.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
   driver.check(driver.cuGraphInstantiateWithFlags(&instance, graph, 0), "instantiate");
   device.set_rows(second.ends);
@@ -243,7 +241,6 @@ TEST_CASE("grouped: a plan runs with other ends and in a graph that reads them",
   driver.cuGraphExecDestroy(instance);
   driver.cuGraphDestroy(graph);
   driver.cuStreamDestroy(stream);
-  nvfp4_gemm_plan_destroy(plan);
 }
 
 TEST_CASE("grouped: exact sums are the reference's", "[grouped]") {

@@ -132,26 +132,22 @@ TEST_CASE("grouped gated: a plan runs with other ends, matrices and factors", "[
   GroupedProblem problem = swiglu({18, 66, 64, tile.a_type}, {5, 18}, 86);
   DeviceGrouped device(gpu, problem);
   device.gemm.variant = tile.variant;
-  nvfp4_gemm_plan* plan = nullptr;
-  INFO(nvfp4_last_error());
-  REQUIRE(nvfp4_grouped_plan_create(&device.grouped, &plan) == NVFP4_SUCCESS);
+  const support::Plan plan(device.grouped);
   const auto alike = [&](nvfp4_gemm_desc& g, int64_t) { take_tile(tile, g); };
-  REQUIRE(nvfp4_gemm_plan_run(plan, nullptr, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(plan.run() == NVFP4_SUCCESS);
   CHECK(device.d() == single_products(gpu, problem, alike));
 
   problem.ends = {12, 18};
   problem.alphas = {2, -3}, problem.alphas2 = {0.5f, 0.25f};
   problem.weights.b = support::with_rows_reversed(problem.weights.b);
   const DeviceGrouped other(gpu, problem);
-  nvfp4_gemm_addresses x{};
-  x.struct_size = sizeof x;
+  nvfp4_gemm_addresses x = support::no_addresses();
   x.rows = other.grouped.rows;
   x.b = other.gemm.b, x.b_scales = other.gemm.b_scales;
   x.b2 = other.gemm.b2, x.b2_scales = other.gemm.b2_scales;
   x.group_alpha = other.grouped.group_alpha, x.group_alpha2 = other.grouped.group_alpha2;
-  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(plan.run(x) == NVFP4_SUCCESS);
   CHECK(device.d() == single_products(gpu, problem, alike));
-  nvfp4_gemm_plan_destroy(plan);
 }
 
 TEST_CASE("grouped gated: exact sums are the reference's", "[grouped][gated]") {

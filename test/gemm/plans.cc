@@ -6,48 +6,15 @@
 #include "test/gemm/emulator.h"
 #include "test/gemm/sizes.h"
 
-namespace {
-
-struct Plan {
-  nvfp4_gemm_plan* plan = nullptr;
-  explicit Plan(const nvfp4_gemm_desc& desc) {
-    INFO("plan_create");
-    REQUIRE(nvfp4_gemm_plan_create(&desc, &plan) == NVFP4_SUCCESS);
-  }
-  ~Plan() { nvfp4_gemm_plan_destroy(plan); }
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
-};
-
-nvfp4_gemm_addresses addresses_of(const nvfp4_gemm_desc& g) {
-  nvfp4_gemm_addresses x{};
-  x.struct_size = sizeof x;
-  x.a = g.a, x.a_scales = g.a_scales;
-  x.b = g.b, x.b_scales = g.b_scales;
-  x.d = g.d;
-  x.workspace = g.workspace, x.workspace_bytes = g.workspace_bytes;
-  return x;
-}
-
-void require_bits(const support::DeviceGemm& gemm, const Problem& problem) {
-  const support::BitVerdict verdict =
-      support::compare_bits(problem.shape, gemm.d(), support::reference(problem));
-  INFO(verdict.first_difference);
-  REQUIRE(verdict.passed());
-  REQUIRE(gemm.damage() == "");
-}
-
-}  // namespace
-
 TEST_CASE("a plan gives the bits of a run, again and again", "[plan]") {
   USE_GPU(gpu);
   const support::Shape shape{gpu.sized(130, 9), gpu.sized(136, 40), 640, 2};
   const Problem problem = gemm_test::forced(SOME_VARIANTS(0), make_problem(shape, Data::exact, 80));
   const support::DeviceGemm gemm(gpu.driver, problem);
-  const Plan plan(gemm.desc);
+  const support::Plan plan(gemm.desc);
   for (int i = 0; i < 3; ++i) {
-    REQUIRE(nvfp4_gemm_plan_run(plan.plan, nullptr, nullptr) == NVFP4_SUCCESS);
-    require_bits(gemm, problem);
+    REQUIRE(plan.run() == NVFP4_SUCCESS);
+    require_bits(problem, gemm);
   }
 }
 
@@ -56,35 +23,33 @@ TEST_CASE("a plan serves other operands at other addresses", "[plan]") {
   const Problem first = make_problem({gpu.sized(130, 17), 136, 640}, Data::exact, 81);
   const Problem second = make_problem({gpu.sized(130, 17), 136, 640}, Data::exact, 82);
   const support::DeviceGemm one(gpu.driver, first), two(gpu.driver, second);
-  const Plan plan(one.desc);
-  const nvfp4_gemm_addresses others = addresses_of(two.desc);
-  REQUIRE(nvfp4_gemm_plan_run(plan.plan, &others, nullptr) == NVFP4_SUCCESS);
-  require_bits(two, second);
-  REQUIRE(nvfp4_gemm_plan_run(plan.plan, nullptr, nullptr) == NVFP4_SUCCESS);
-  require_bits(one, first);
+  const support::Plan plan(one.desc);
+  const nvfp4_gemm_addresses others = support::addresses_of(two.desc);
+  REQUIRE(plan.run(others) == NVFP4_SUCCESS);
+  require_bits(second, two);
+  REQUIRE(plan.run() == NVFP4_SUCCESS);
+  require_bits(first, one);
 
   // Only the weights of the other, then only its tokens.
   Problem mixed = first;
   mixed.b = second.b;
-  nvfp4_gemm_addresses weights{};
-  weights.struct_size = sizeof weights;
+  nvfp4_gemm_addresses weights = support::no_addresses();
   weights.b = two.desc.b, weights.b_scales = two.desc.b_scales;
-  REQUIRE(nvfp4_gemm_plan_run(plan.plan, &weights, nullptr) == NVFP4_SUCCESS);
-  require_bits(one, mixed);
+  REQUIRE(plan.run(weights) == NVFP4_SUCCESS);
+  require_bits(mixed, one);
   mixed = first;
   mixed.a = second.a;
-  nvfp4_gemm_addresses tokens{};
-  tokens.struct_size = sizeof tokens;
+  nvfp4_gemm_addresses tokens = support::no_addresses();
   tokens.a = two.desc.a, tokens.a_scales = two.desc.a_scales;
-  REQUIRE(nvfp4_gemm_plan_run(plan.plan, &tokens, nullptr) == NVFP4_SUCCESS);
-  require_bits(one, mixed);
+  REQUIRE(plan.run(tokens) == NVFP4_SUCCESS);
+  require_bits(mixed, one);
 }
 
 TEST_CASE("threads run one plan at once, each with a D of its own", "[plan][threads]") {
   USE_GPU(gpu);
   const Problem problem = make_problem({gpu.sized(65, 9), 129, 320}, Data::exact, 83);
   const support::DeviceGemm gemm(gpu.driver, problem);
-  const Plan plan(gemm.desc);
+  const support::Plan plan(gemm.desc);
   CUcontext context = nullptr;
   gpu.driver.check(gpu.driver.cuCtxGetCurrent(&context), "cuCtxGetCurrent");
   std::vector<std::unique_ptr<support::DeviceGemm>> outputs;
@@ -95,20 +60,19 @@ TEST_CASE("threads run one plan at once, each with a D of its own", "[plan][thre
   std::vector<std::thread> threads;
   for (size_t i = 0; i < outputs.size(); ++i) {
     threads.emplace_back([&, i] {
-      nvfp4_gemm_addresses x{};
-      x.struct_size = sizeof x;
+      nvfp4_gemm_addresses x = support::no_addresses();
       x.d = outputs[i]->desc.d;
       x.workspace = outputs[i]->desc.workspace,
       x.workspace_bytes = outputs[i]->desc.workspace_bytes;
       gpu.driver.cuCtxSetCurrent(context);
-      statuses[i] = nvfp4_gemm_plan_run(plan.plan, &x, nullptr);
+      statuses[i] = plan.run(x);
     });
   }
   for (std::thread& thread : threads) thread.join();
   for (size_t i = 0; i < outputs.size(); ++i) {
     CAPTURE(i);
     REQUIRE(statuses[i] == NVFP4_SUCCESS);
-    require_bits(*outputs[i], problem);
+    require_bits(problem, *outputs[i]);
   }
 }
 
@@ -118,16 +82,15 @@ TEST_CASE("a run of a plan may bring its own workspace, and one that will not do
   const Problem problem =
       gemm_test::forced("sm90_128x64x256", make_problem({20, 70, 320}, Data::exact, 86));
   const support::DeviceGemm one(gpu.driver, problem), two(gpu.driver, problem);
-  const Plan plan(one.desc);
-  nvfp4_gemm_addresses x{};
-  x.struct_size = sizeof x;
+  const support::Plan plan(one.desc);
+  nvfp4_gemm_addresses x = support::no_addresses();
   x.workspace = two.desc.workspace, x.workspace_bytes = two.desc.workspace_bytes - 1;
-  CHECK(nvfp4_gemm_plan_run(plan.plan, &x, nullptr) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(plan.run(x) == NVFP4_STATUS_INVALID_VALUE);
   x.workspace_bytes += 1;
   x.workspace = static_cast<char*>(two.desc.workspace) + 8;
-  CHECK(nvfp4_gemm_plan_run(plan.plan, &x, nullptr) == NVFP4_STATUS_MISALIGNED);
+  CHECK(plan.run(x) == NVFP4_STATUS_MISALIGNED);
   x.workspace = one.desc.d;
-  CHECK(nvfp4_gemm_plan_run(plan.plan, &x, nullptr) == NVFP4_STATUS_OVERLAP);
+  CHECK(plan.run(x) == NVFP4_STATUS_OVERLAP);
   for (const uint16_t element : one.d()) REQUIRE(element == 0xFFFF);
   // The plan's own stays as it was filled; the other holds the tokens.
   const auto first_word = [&](void* workspace) {
@@ -138,8 +101,8 @@ TEST_CASE("a run of a plan may bring its own workspace, and one that will not do
     return word;
   };
   x.workspace = two.desc.workspace;
-  REQUIRE(nvfp4_gemm_plan_run(plan.plan, &x, nullptr) == NVFP4_SUCCESS);
-  require_bits(one, problem);
+  REQUIRE(plan.run(x) == NVFP4_SUCCESS);
+  require_bits(problem, one);
   CHECK(first_word(one.desc.workspace) == ~uint64_t(0));
   CHECK(first_word(two.desc.workspace) != ~uint64_t(0));
 }
@@ -149,14 +112,14 @@ TEST_CASE("running a plan is one launch, and new operands two tensor maps more",
   USE_EMULATOR(gpu, emulator);
   const Problem problem = make_problem({65, 129, 64}, Data::exact, 84);
   const support::DeviceGemm one(gpu.driver, problem), two(gpu.driver, problem);
-  const Plan plan(one.desc);
+  const support::Plan plan(one.desc);
   const std::string where = "cuCtxGetCurrent\ncuCtxGetDevice\n";
   emulator.reset_calls();
-  REQUIRE(nvfp4_gemm_plan_run(plan.plan, nullptr, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(plan.run() == NVFP4_SUCCESS);
   CHECK(emulator.recorded() == where + "cuLaunchKernelEx\n");
-  const nvfp4_gemm_addresses others = addresses_of(two.desc);
+  const nvfp4_gemm_addresses others = support::addresses_of(two.desc);
   emulator.reset_calls();
-  REQUIRE(nvfp4_gemm_plan_run(plan.plan, &others, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(plan.run(others) == NVFP4_SUCCESS);
   CHECK(emulator.recorded() ==
         where + "cuTensorMapEncodeTiled\ncuTensorMapEncodeTiled\ncuLaunchKernelEx\n");
 }

@@ -12,14 +12,6 @@ using support::GeneralProblem;
 
 namespace {
 
-std::vector<uint8_t> run(const Gpu& gpu, const GeneralProblem& problem) {
-  const support::DeviceGeneral gemm(gpu.driver, problem);
-  const nvfp4_status status = nvfp4_gemm_run(&gemm.desc, nullptr);
-  INFO(nvfp4_last_error());
-  REQUIRE(status == NVFP4_SUCCESS);
-  return gemm.d();
-}
-
 // An emulated Hopper takes one of those that its fast entries store, by the variant's number; all
 // elsewhere.
 std::vector<int32_t> types(const Gpu& gpu, const char* variant) {
@@ -66,11 +58,11 @@ TEST_CASE("a stale row's factor changes no bit of its neighbours", "[row_scales]
   EpilogueFields f;
   f.d_type = NVFP4_TYPE_BF16, f.a_tensor_scale = f.a_tensor_scale_rows = true;
   GeneralProblem p(make_problem(shape, Data::random, 32), f, 3);
-  const std::vector<uint8_t> before = run(gpu, p);
+  const std::vector<uint8_t> before = run_on_device(gpu.driver, p);
   const int64_t stale = shape.m + 7;  // row 7 of batch 1
   for (const float value : {NAN, 6e4f, INFINITY, 0.0f}) {
     p.a_scales[size_t(stale)] = value;
-    std::vector<uint8_t> after = run(gpu, p);
+    std::vector<uint8_t> after = run_on_device(gpu.driver, p);
     const size_t row = size_t(shape.n) * 2, at = size_t(stale) * row;
     CHECK(!std::equal(&after[at], &after[at] + row, &before[at]));
     std::copy_n(&before[at], row, &after[at]);
@@ -86,16 +78,13 @@ TEST_CASE("a plan takes new factors for the rows of A, and all of them are looke
   const Problem operands = make_problem({9, 70, 64, 2}, Data::exact, 33);
   const GeneralProblem first(operands, f, 4), second(operands, f, 5);
   const support::DeviceGeneral a(gpu.driver, first), b(gpu.driver, second);
-  nvfp4_gemm_plan* plan = nullptr;
-  REQUIRE(nvfp4_gemm_plan_create(&a.desc, &plan) == NVFP4_SUCCESS);
-  nvfp4_gemm_addresses x{};
-  x.struct_size = sizeof x;
+  const support::Plan plan(a.desc);
+  nvfp4_gemm_addresses x = support::no_addresses();
   x.a_tensor_scale = b.desc.a_tensor_scale;
-  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(plan.run(x) == NVFP4_SUCCESS);
   CHECK(first_difference(second, a.d(), second.reference()) == "");
   // The last factor of the last batch lies in D.
   const auto* d = static_cast<const float*>(a.desc.d);
   x.a_tensor_scale = d - (9 * 2 - 1);
-  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_OVERLAP);
-  nvfp4_gemm_plan_destroy(plan);
+  CHECK(plan.run(x) == NVFP4_STATUS_OVERLAP);
 }

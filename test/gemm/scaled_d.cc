@@ -24,16 +24,6 @@ EpilogueFields scaled(size_t number) {
   return f;
 }
 
-std::vector<uint8_t> run(const Gpu& gpu, const GeneralProblem& p) {
-  const support::DeviceGeneral gemm(gpu.driver, p);
-  const nvfp4_status status = nvfp4_gemm_run(&gemm.desc, nullptr);
-  INFO(nvfp4_last_error());
-  REQUIRE(status == NVFP4_SUCCESS);
-  std::vector<uint8_t> d = gemm.d();
-  REQUIRE(gemm.damage() == "");
-  return d;
-}
-
 // Codes and scales of D in fp32, made by the quantizer, in a memory like the product's. It clears
 // the padding of scales, which a product leaves alone: `keeps` says which bytes those are.
 std::vector<uint8_t> quantized(const GeneralProblem& p, std::vector<uint8_t> d_f32,
@@ -76,11 +66,11 @@ void require_chain(const Gpu& gpu, const GeneralProblem& p) {
   INFO(to_string(p.operands.shape)
        << ", variant " << (variant ? variant : "chosen") << ", " << to_string(p.fields));
   std::vector<uint8_t> keeps;
-  std::vector<uint8_t> want = quantized(p, run(gpu, in_f32), &keeps);
+  std::vector<uint8_t> want = quantized(p, run_on_device(gpu.driver, in_f32), &keeps);
   for (size_t i = 0; i < want.size(); ++i) {
     if (keeps[i]) want[i] = 0xFF;
   }
-  REQUIRE(first_difference(p, run(gpu, p), want) == "");
+  REQUIRE(first_difference(p, run_on_device(gpu.driver, p), want) == "");
 }
 
 void require_chain(const Gpu& gpu, const Problem& operands, const EpilogueFields& fields) {
@@ -257,15 +247,12 @@ TEST_CASE("a plan writes other codes and scales by another tensor scale, which i
   GeneralProblem first(make_problem({9, 96, 64, 2}, Data::exact, 33), f, 4), second = first;
   first.d_scale = 0.5f, second.d_scale = 0.01f;
   const support::DeviceGeneral a(gpu.driver, first), b(gpu.driver, second);
-  nvfp4_gemm_plan* plan = nullptr;
-  REQUIRE(nvfp4_gemm_plan_create(&a.desc, &plan) == NVFP4_SUCCESS);
-  nvfp4_gemm_addresses x{};
-  x.struct_size = sizeof x;
+  const support::Plan plan(a.desc);
+  nvfp4_gemm_addresses x = support::no_addresses();
   x.d = b.desc.d, x.d_scales = b.desc.d_scales, x.d_tensor_scale = b.desc.d_tensor_scale;
-  REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
+  REQUIRE(plan.run(x) == NVFP4_SUCCESS);
   CHECK(first_difference(second, b.d(), second.reference()) == "");
   CHECK(a.d() == first.d_before());
   x.d_scales = b.desc.d;
-  CHECK(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_STATUS_OVERLAP);
-  nvfp4_gemm_plan_destroy(plan);
+  CHECK(plan.run(x) == NVFP4_STATUS_OVERLAP);
 }

@@ -30,11 +30,7 @@ void require_reference(const gemm_test::Gpu& gpu, const Sm80Image& image, const 
   INFO(to_string(p.shape) << ", clusters " << image.clusters << ", tile " << size.name()
                           << ", split " << split);
   REQUIRE(support::sums_are_exact(p));
-  const std::vector<uint16_t> d = run(gpu, Sm80Kernels(gpu, image), p, size, split);
-  const support::BitVerdict verdict = support::compare_bits(p.shape, d, support::reference(p));
-  INFO(verdict.first_difference);
-  REQUIRE(verdict.equal == verdict.total);
-  REQUIRE(verdict.trusted());
+  require_bits(p, run(gpu, Sm80Kernels(gpu, image), p, size, split));
 }
 
 }  // namespace

@@ -112,11 +112,7 @@ TEST_CASE("nvfp4-megamoe-kernel: tensor maps bound to the addresses of the first
     REQUIRE(nvfp4_gemm_plan_create(&one.desc, &plan) == NVFP4_SUCCESS);
   }
   // The first buffers are gone: an old address is a fault.
-  nvfp4_gemm_addresses others{};
-  others.struct_size = sizeof others;
-  others.a = two.desc.a, others.a_scales = two.desc.a_scales;
-  others.b = two.desc.b, others.b_scales = two.desc.b_scales, others.d = two.desc.d;
-  others.workspace = two.desc.workspace, others.workspace_bytes = two.desc.workspace_bytes;
+  const nvfp4_gemm_addresses others = support::addresses_of(two.desc);
   const nvfp4_status status = nvfp4_gemm_plan_run(plan, &others, nullptr);
   nvfp4_gemm_plan_destroy(plan);
   REQUIRE(status == NVFP4_SUCCESS);
