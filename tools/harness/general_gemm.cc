@@ -111,11 +111,6 @@ std::vector<uint8_t> bytes_of(const float* first, size_t count) {
   std::memcpy(bytes.data(), first, bytes.size());
   return bytes;
 }
-std::vector<uint8_t> bytes_of(const std::vector<uint16_t>& halves) {
-  std::vector<uint8_t> bytes(halves.size() * 2);
-  std::memcpy(bytes.data(), halves.data(), bytes.size());
-  return bytes;
-}
 
 }  // namespace
 
