@@ -11,26 +11,41 @@ namespace {
 
 // A kernel's handle serves wherever a function's does, in the current context.
 template <class Body>
-CUresult on_function(Entry entry, CUfunction handle, Body&& body) {
+CUresult on_unread_function(Entry entry, CUfunction handle, Body&& body) {
   return in_context(entry, [&](State& s, Context& context) {
     if (s.kernels.find(reinterpret_cast<CUkernel>(handle)))
       if (CUresult r = kernel_function(s, context, reinterpret_cast<CUkernel>(handle), &handle))
         return r;
     Function* function = s.functions.find(handle);
     if (!function) return CUDA_ERROR_INVALID_HANDLE;
-    function->code->whole(*function->entry);
     return body(s, *function);
   });
 }
 
 template <class Body>
-CUresult on_kernel(Entry entry, CUkernel handle, Body&& body) {
+CUresult on_function(Entry entry, CUfunction handle, Body&& body) {
+  return on_unread_function(entry, handle, [&](State& s, Function& function) {
+    function.code->whole(*function.entry);
+    return body(s, function);
+  });
+}
+
+template <class Body>
+CUresult on_unread_kernel(Entry entry, CUkernel handle, Body&& body) {
   return initialised(entry, [&](State& s) {
     Kernel* kernel = s.kernels.find(handle);
     if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
-    s.libraries.find(kernel->library)->code->whole(*kernel->entry);
-    return body(s, *kernel);
+    return body(s, *kernel, *s.libraries.find(kernel->library)->code);
   });
+}
+
+template <class Body>
+CUresult on_kernel(Entry entry, CUkernel handle, Body&& body) {
+  return on_unread_kernel(entry, handle,
+                          [&](State& s, Kernel& kernel, const emu::ptx::Module& code) {
+                            code.whole(*kernel.entry);
+                            return body(s, kernel);
+                          });
 }
 
 }  // namespace
@@ -73,9 +88,11 @@ CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t* offset, siz
   });
 }
 
-// Loading is lazy on a GPU; here the code of a module is whole from the start.
+// Loading is lazy on a GPU; here the code of a module was found right when that was loaded, and a
+// launch reads what it runs.
 CUresult cuFuncLoad(CUfunction handle) {
-  return on_function(Entry::cuFuncLoad, handle, [](State&, Function&) { return CUDA_SUCCESS; });
+  return on_unread_function(Entry::cuFuncLoad, handle,
+                            [](State&, Function&) { return CUDA_SUCCESS; });
 }
 
 CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
@@ -95,12 +112,18 @@ CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkern
   });
 }
 
+// Programs set the attributes of all their kernels: dynamic shared memory that fits beside whatever
+// a body declares is no reason to read it.
 CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle,
                               CUdevice device) {
-  return on_kernel(Entry::cuKernelSetAttribute, handle, [&](State& s, Kernel& kernel) {
-    if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
-    return set_attribute(s, *kernel.entry, kernel.attributes, attribute, value);
-  });
+  return on_unread_kernel(
+      Entry::cuKernelSetAttribute, handle,
+      [&](State& s, Kernel& kernel, const emu::ptx::Module& code) {
+        if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+        const int64_t left = s.device->shared_optin() - int64_t(code.most_shared(*kernel.entry));
+        if (value > left) code.whole(*kernel.entry);
+        return set_attribute(s, *kernel.entry, kernel.attributes, attribute, value);
+      });
 }
 
 CUresult cuKernelGetName(const char** name, CUkernel handle) {

@@ -35,6 +35,10 @@ const Function& Module::whole(const Function& function) const {
   return function;
 }
 
+uint64_t Module::most_shared(const Function& function) const {
+  return unread ? unread->most_shared(function) : function.static_shared_bytes;
+}
+
 namespace {
 
 // Tokens and names as long as kernels are unread.
@@ -49,6 +53,9 @@ class Reader : public Unread {
   void read(const Function& function) override {
     for (const auto& f : module_.functions)
       if (f.get() == &function) parser_.read(*f);
+  }
+  uint64_t most_shared(const Function& function) const override {
+    return parser_.most_shared(function);
   }
 
  private:

@@ -245,6 +245,7 @@ class Unread {
  public:
   virtual ~Unread() = default;
   virtual void read(const Function& function) = 0;
+  virtual uint64_t most_shared(const Function& function) const = 0;
 };
 
 struct Module {
@@ -260,6 +261,8 @@ struct Module {
   const Function* entry(std::string_view name) const;
   // The function with its code and sizes, read now if load() did not. Not for two threads at once.
   const Function& whole(const Function& function) const;
+  // Its static shared memory or, where it is not read yet, no less than that.
+  uint64_t most_shared(const Function& function) const;
   // All of `to`'s bytes, for when every variable has its address.
   void initialise(const Variable& variable, uint8_t* to) const;
   std::shared_ptr<Unread> unread = {};  // nullptr: nothing

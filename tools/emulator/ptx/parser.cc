@@ -229,7 +229,7 @@ void ModuleParser::body(std::unique_ptr<Function> f, const FunctionHead* head) {
 bool ModuleParser::postpone(Function& f) {
   const Token& body = in_.peek();
   if (!plain_.accepts(body.text, scopes_, shared_bytes())) in_.fail("a body that has to be read");
-  postponed_.emplace(&f, Postponed{body, shared_.variables.size()});
+  postponed_.emplace(&f, Postponed{body, shared_.variables.size(), plain_.shared_at_most()});
   in_.next();
   in_.expect('}');
   return true;
@@ -239,6 +239,11 @@ uint64_t ModuleParser::shared_bytes() const {
   uint64_t all = 0;
   for (const SharedLayout::Variable& v : shared_.variables) all += v.bytes + v.align;
   return all;
+}
+
+uint64_t ModuleParser::most_shared(const Function& f) const {
+  const auto found = postponed_.find(&f);
+  return found == postponed_.end() ? f.static_shared_bytes : found->second.most_shared;
 }
 
 void ModuleParser::read(Function& f) {

@@ -20,6 +20,7 @@ class ModuleParser {
         plain_(target_, binders) {}
   void parse();
   // A kernel whose body parse() only accepted; nothing if it was read.
+  uint64_t most_shared(const Function& f) const;  // as Module::most_shared
   void read(Function& f);
 
  private:
@@ -66,6 +67,7 @@ class ModuleParser {
   struct Postponed {
     Token body;
     size_t shared;  // variables of the module above it
+    uint64_t most_shared;
   };
   std::map<const Function*, Postponed> postponed_;
   PlainBodies plain_;

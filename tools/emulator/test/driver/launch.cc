@@ -396,6 +396,36 @@ TEST_CASE("Parameters come as pointers or as one buffer, not both and not neithe
   });
 }
 
+TEST_CASE("Dynamic shared memory fits beside what a kernel declares, read or not") {
+  in_child([](Session& s) {
+    s.start();
+    constexpr auto most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    constexpr auto of_device = CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
+    constexpr int declared = 4 + 1024;
+    const char* const text =
+        ".version 8.6\n.target sm_100a\n.address_size 64\n.shared .align 4 .b32 own;\n"
+        ".entry k() { .shared .align 4 .b8 tile[1024]; .reg .b32 r<2>; mov.u32 r0, tile;\n"
+        "ld.shared.u32 r1, [own]; st.shared.u32 [r0], r1; ret; }\n";
+    for (const bool is_read : {false, true}) {
+      CUlibrary library = nullptr;
+      CUkernel kernel = nullptr;
+      int left = 0, value = 0;
+      OK(s, s.cuDeviceGetAttribute(&left, of_device, 0));
+      left -= declared;
+      OK(s, s.cuLibraryLoadData(&library, text, nullptr, nullptr, 0, nullptr, nullptr, 0));
+      OK(s, s.cuLibraryGetKernel(&kernel, library, "k"));
+      if (is_read) OK(s, s.cuKernelGetAttribute(&value, most, kernel, 0));
+      IS(s, s.cuKernelSetAttribute(most, left + 1, kernel, 0), CUDA_ERROR_INVALID_VALUE);
+      IS(s, s.cuKernelSetAttribute(most, -1, kernel, 0), CUDA_ERROR_INVALID_VALUE);
+      OK(s, s.cuKernelSetAttribute(most, 1000, kernel, 0));
+      OK(s, s.cuKernelSetAttribute(most, left, kernel, 0));
+      OK(s, s.cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel, 0));
+      IS(s, value, declared);
+      OK(s, s.cuLibraryUnload(library));
+    }
+  });
+}
+
 TEST_CASE("A function's own attribute wins over its kernel's") {
   in_child([](Session& s) {
     s.start();
