@@ -20,8 +20,8 @@ class ModuleParser {
         plain_(target_, binders) {}
   void parse();
   // A kernel whose body parse() only accepted; nothing if it was read.
-  uint64_t most_shared(const Function& f) const;  // as Module::most_shared
   void read(Function& f);
+  uint64_t most_shared(const Function& f) const;  // as Module::most_shared
 
  private:
   struct Linkage {
