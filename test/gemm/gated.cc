@@ -92,16 +92,18 @@ TEST_CASE("gated: each tile and split by the fast epilogue, with all that it tak
   if (!has_gate(gpu)) return;
   support::Random random(7);
   uint64_t seed = 60;
+  int limited = 0;
   for (const GatedTile& tile : some_tiles_of(gpu)) {
     for (const int parts : {1, 2, 3, 4, 8}) {
       if (parts > tile.most_parts || (parts == 3 && tile.most_parts < 8)) continue;
       const std::string name = std::string(tile.name) + "/" + std::to_string(parts);
       const Shape shape{tile.tokens + (parts == 1 ? 5 : -7), 80, 256 * (parts + 1) + 64};
       EpilogueFields f = random_column_fields(random);
-      f.gated = true, f.activation = int32_t(seed % support::kActivations);
+      f.gated = true, f.activation = int32_t((seed + 3) % support::kActivations);
       f.b2_tensor_scale = f.b_tensor_scale, f.alpha2 = -0.3f;
       if (f.activation == NVFP4_ACTIVATION_SILU && parts < 4) {
         f.gate_limit = 7, f.gate_alpha = 1.702f, f.gate_beta = 1;
+        ++limited;
       }
       Problem problem = operands(tile, shape, seed);
       problem.variant = name.c_str();
@@ -110,6 +112,7 @@ TEST_CASE("gated: each tile and split by the fast epilogue, with all that it tak
       ++seed;
     }
   }
+  CHECK(limited > 0);
 }
 
 // The same of a D with scales: blocks of 16 and of 32 columns, which several warps have on 9.0.

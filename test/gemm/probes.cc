@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One-hot probes: each (row, k) of the elements and each (row, block) of the scales of one tile is
-// made the only one that counts, of elements two in a row under scales that keep them apart, so D
-// spells out where the kernel took it from. Expectations are closed forms; no reference takes part.
+// Each (row, block) of the scales of one tile is made the only one that counts. Of the elements,
+// two (row, k) of a row count, under scales that keep them apart. So D spells out where the kernel
+// took them from. Expectations are closed forms; no reference takes part.
 #include "test/gemm/sizes.h"
 #include "tools/harness/formats.h"
 

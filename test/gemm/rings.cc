@@ -13,14 +13,16 @@ Shape two_rounds(const std::string& variant, const std::string& tile) {
           (2 * gemm_test::ring_stages(variant) + 2) * 256};
 }
 
-// The test case draws the order and the layout of B's scales. Without NVFP4_LONG one of the two
-// layouts runs, in the late order: linear scales by tiles of 64 weights.
+// The test case draws the order and the layout of B's scales. Without NVFP4_LONG only the late order
+// runs: linear scales by tiles of 64 weights and one of 128, the other layout by those of 128.
 void require_bits(const gemm_test::Gpu& gpu, const gemm_test::Emulator& emulator,
                   const std::string& variant, Problem p) {
   const char* when = GENERATE("latest", "random");
   p.b.layout = GENERATE(int32_t{NVFP4_SCALE_LAYOUT_LINEAR}, int32_t{NVFP4_SCALE_LAYOUT_128X4});
   const bool linear = p.b.layout == NVFP4_SCALE_LAYOUT_LINEAR;
-  const bool taken = *when == 'l' && linear == (gemm_test::tile_weights(variant) == 64);
+  const bool wide = gemm_test::tile_weights(variant) != 64;
+  const bool both = variant == "sm90_128x64x256";
+  const bool taken = *when == 'l' && (both || linear != wide);
   if (!gemm_test::everything() && !taken) return;
   CAPTURE(when, p.b.layout);
   const gemm_test::Setting order(emulator, "EMU_ORDER", when, "random");

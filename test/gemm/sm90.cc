@@ -79,7 +79,10 @@ TEST_CASE("nineteen stages in three parts", "[sm90]") {
   const std::string variant = few ? tile + "/3" : tile;
   const support::Shape shape{gemm_test::tile_tokens(tile), few ? 128 : 2048, 4864};
   const Problem problem = forced(variant.c_str(), make_problem(shape, Data::exact, 908));
-  CHECK(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, problem).desc) == 3);
+  nvfp4_gemm_desc desc = support::DeviceGemm(gpu.driver, problem).desc;
+  CHECK(gemm_test::split_of(gpu, desc) == 3);
+  desc.n = desc.d_ld = 2048, desc.variant = tile.c_str();
+  CHECK(gemm_test::split_of(gpu, desc) == 3);
   gemm_test::require_reference_bits(gpu, problem);
 }
 

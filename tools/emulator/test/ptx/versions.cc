@@ -233,8 +233,8 @@ std::vector<std::string> declaring_modules() {
 TEST_CASE("declarations and directives are loaded from the .version on from which ptxas has them") {
   if (!have_ptxas()) SKIP_TEST("no ptxas on PATH");
   std::vector<std::string> modules = declaring_modules();
-  size_t late = 0;
   for (const char* name : {"sm_75", "sm_90"}) {
+    size_t late = 0;
     const Target target = target_named(name);
     std::vector<std::string> refused;
     for (const std::string& module : modules) {
@@ -259,6 +259,6 @@ TEST_CASE("declarations and directives are loaded from the .version on from whic
     }
     modules = std::move(refused);  // what the lower target takes needs no second answer
     CAPTURE(name);
-    CHECK(late >= 8);
+    CHECK(late >= (target.number == 75 ? 8 : 1));
   }
 }
