@@ -67,8 +67,8 @@ TEST_CASE("linear scales of a K that several CTAs share, and over which rings wr
   const Linear which = EACH_LINEAR;
   const int64_t k = GENERATE(2880, 2896, 9 * 1024 + 32);
   if (left_out(gpu, variant, which, k) || (gpu.small() && k == 2880)) return;
-  // In an emulated Hopper a ring of B's linear scales goes round in rings.cc, and one of A's here by
-  // one tile; NVFP4_LONG takes tiles of up to 64 tokens.
+  // In an emulated Hopper a ring of B's linear scales goes round in rings.cc, and one of A's here
+  // by one tile; NVFP4_LONG takes tiles of up to 64 tokens.
   const bool whole = gemm_test::everything() ? gemm_test::tile_tokens(variant) <= 64
                                              : variant == std::string("sm90_128x32x256");
   if (gpu.small() && k > 9000 && !whole) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Each (row, block) of the scales of one tile is made the only one that counts. Of the elements,
-// two (row, k) of a row count, under scales that keep them apart. So D spells out where the kernel
-// took them from. Expectations are closed forms; no reference takes part.
+// Each (row, block) of the scales of one tile is made the only one that counts. Two (row, k) of
+// a row of the elements count, under scales that keep them apart. So D spells out where the
+// kernel took them from. Expectations are closed forms; no reference takes part.
 #include "test/gemm/sizes.h"
 #include "tools/harness/formats.h"
 

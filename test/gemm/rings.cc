@@ -13,8 +13,9 @@ Shape two_rounds(const std::string& variant, const std::string& tile) {
           (2 * gemm_test::ring_stages(variant) + 2) * 256};
 }
 
-// The test case draws the order and the layout of B's scales. Without NVFP4_LONG only the late order
-// runs: linear scales by tiles of 64 weights and one of 128, the other layout by those of 128.
+// The test case draws the order and the layout of B's scales. Without NVFP4_LONG only the late
+// order runs: linear scales by tiles of 64 weights and one of 128, the other layout by those of
+// 128.
 void require_bits(const gemm_test::Gpu& gpu, const gemm_test::Emulator& emulator,
                   const std::string& variant, Problem p) {
   const char* when = GENERATE("latest", "random");

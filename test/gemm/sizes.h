@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What `make test` takes of a long sweep on emulated GPUs. An emulated Hopper has fourteen tiles and decodes weights
-// instruction by instruction: there a test of what all tiles share takes some of them, and as many
-// tokens as meet a second tile and a rest. `make test-long` takes everything, as a GPU does.
+// What `make test` takes of a long sweep on emulated GPUs. An emulated Hopper has fourteen tiles
+// and decodes weights instruction by instruction: there a test of what all tiles share takes
+// some of them, and as many tokens as meet a second tile and a rest. `make test-long` takes
+// everything, as a GPU does.
 #pragma once
 
 #include <algorithm>
