@@ -99,6 +99,7 @@ TEST_CASE("gated: each tile and split by the fast epilogue, with all that it tak
       const std::string name = std::string(tile.name) + "/" + std::to_string(parts);
       const Shape shape{tile.tokens + (parts == 1 ? 5 : -7), 80, 256 * (parts + 1) + 64};
       EpilogueFields f = random_column_fields(random);
+      if (parts == 1 || parts == 4) f.a_tensor_scale = f.a_tensor_scale_rows = true;
       f.gated = true, f.activation = int32_t((seed + 3) % support::kActivations);
       f.b2_tensor_scale = f.b_tensor_scale, f.alpha2 = -0.3f;
       if (f.activation == NVFP4_ACTIVATION_SILU && parts < 4) {
