@@ -3,6 +3,7 @@
 // mma.sync.
 #include <cstring>
 
+#include "test/gemm/a16_pairs.h"
 #include "test/gemm/emulator.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/general_gemm.h"
@@ -137,29 +138,10 @@ TEST_CASE("a16: bf16 tokens keep their range in an fp32 D", "[a16][epilogue]") {
   REQUIRE(difference_on_device(gpu.driver, support::GeneralProblem(p, f, 1)) == "");
 }
 
-namespace {
-
-// Each block of B has all codes, in each row from another one on, and a scale of its own; token r
-// takes element r.
-Problem pairs(const Tile& tile) {
-  constexpr int64_t kK = 64, kBlocks = kK / 16, kRows = 128 / kBlocks;
-  Problem p = forced(tile.name, make_a16_problem({kK, kRows, kK}, tile.type, Data::exact, 904));
-  const uint16_t one = tile.type == NVFP4_TYPE_F16 ? 0x3C00 : 0x3F80;
-  for (int64_t row = 0; row < kK; ++row)
-    for (int64_t k = 0; k < kK; ++k) p.a.set_half(0, row, k, k == row ? one : 0);
-  for (int64_t row = 0; row < kRows; ++row) {
-    for (int64_t k = 0; k < kK; ++k) p.b.set_code(0, row, k, uint8_t((k + row) % 16));
-    for (int64_t i = 0; i < kBlocks; ++i)
-      p.b.set_scale(0, row, i, uint8_t((row * kBlocks + i) % 127));
-  }
-  return p;
-}
-
-}  // namespace
-
 TEST_CASE("a16: all 16 x 127 pairs of element and scale are decoded exactly", "[a16]") {
   USE_GPU_FOR_HALVES(gpu);
-  const Problem problem = pairs(EACH_A16_TILE(0));
+  const Tile tile = EACH_A16_TILE(0);
+  const Problem problem = forced(tile.name, gemm_test::a16_pairs(tile.type));
   CHECK(support::run_on_device(gpu.driver, problem) == support::reference(problem));
 }
 

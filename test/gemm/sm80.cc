@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "test/gemm/a16_pairs.h"
 #include "test/gemm/emulator.h"
 #include "tools/harness/general_gemm.h"
 
@@ -90,30 +91,10 @@ TEST_CASE("sm80: linear scales, with rows of any length", "[sm80]") {
   require_reference(gpu, image, p, {8, 4}, 1);
 }
 
-namespace {
-
-// Each block of B has all codes, in each row from another one on, and a scale of its own; token r
-// takes element r.
-Problem pairs(int32_t type) {
-  constexpr int64_t kK = 64, kBlocks = kK / 16, kRows = 128 / kBlocks;
-  Problem p = make_a16_problem({kK, kRows, kK}, type, Data::exact, 904);
-  const uint16_t one = type == NVFP4_TYPE_F16 ? 0x3C00 : 0x3F80;
-  for (int64_t row = 0; row < kK; ++row)
-    for (int64_t k = 0; k < kK; ++k) p.a.set_half(0, row, k, k == row ? one : 0);
-  for (int64_t row = 0; row < kRows; ++row) {
-    for (int64_t k = 0; k < kK; ++k) p.b.set_code(0, row, k, uint8_t((k + row) % 16));
-    for (int64_t i = 0; i < kBlocks; ++i)
-      p.b.set_scale(0, row, i, uint8_t((row * kBlocks + i) % 127));
-  }
-  return p;
-}
-
-}  // namespace
-
 TEST_CASE("sm80: all 16 x 127 pairs of element and scale are decoded exactly", "[sm80]") {
   USE_SM80_GPU(gpu);
   const Sm80Image image = EACH_SM80_IMAGE;
-  const Problem p = pairs(EACH_SM80_TYPE);
+  const Problem p = gemm_test::a16_pairs(EACH_SM80_TYPE);
   CHECK(run(gpu, Sm80Kernels(gpu, image), p, {8, 4}, 1) == support::reference(p));
 }
 
