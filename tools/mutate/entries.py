@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """The mutants.txt files: what they hold, read and checked. mutate.py describes the format."""
 import os
+import re
 import sys
 
 import place
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+DEFAULT_DEVICE = "B200"  # the emulator's
 
 
 class Mutant:
@@ -102,6 +104,14 @@ def read_mutants(root=ROOT):
     if twice:
         sys.exit(f"two mutants of one name: {', '.join(sorted(twice))}")
     return mutants
+
+
+def sms_of_few():
+    """By device the EMU_SMS with which test/jobs.txt runs the tests of many tiles."""
+    jobs = re.findall(r"^ *\d+ (.*?) \S*/nvfp4_test ", text_of("test/jobs.txt"), re.M)
+    return {(re.search(r"EMU_DEVICE=(\w+)", settings) or [0, DEFAULT_DEVICE])[1]:
+            re.search(r"EMU_SMS=(\d+)", settings)[1]
+            for settings in jobs if "EMU_SMS=" in settings}
 
 
 def lost(mutants):
