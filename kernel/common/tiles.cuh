@@ -21,9 +21,4 @@ __device__ inline TileCoordinate tile_at(const Params& p, uint32_t index) {
   return {index - weight_row * p.tiles_m, weight_row % p.tiles_n, weight_row / p.tiles_n};
 }
 
-template <typename Params>
-__device__ inline TileCoordinate tile_of_cta(const Params& p) {
-  return tile_at(p, blockIdx.x);
-}
-
 }  // namespace nvfp4

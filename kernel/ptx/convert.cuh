@@ -81,14 +81,6 @@ __device__ inline float rcp_approx_ftz_f32(float a) {
   return d;
 }
 
-// cvt.rn.f16.f32  d, a;                                                           PTX 1.0
-// Nearest even; overflow gives infinity, subnormal results are kept.
-__device__ inline uint16_t cvt_rn_f16_f32(float a) {
-  uint16_t d;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d) : "f"(a));
-  return d;
-}
-
 // cvt.rn.f16x2.f32  d, a, b;                                                      PTX 7.0, sm_80
 // a to the upper half, b to the lower. Nearest even; overflow gives infinity, subnormal results are
 // kept.

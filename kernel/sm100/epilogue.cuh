@@ -80,7 +80,6 @@ struct Rows {
     const uint32_t odd = (p.d_ld | p.d_batch_stride) & ((16u >> shift) - 1);
     vectors = odd == 0 && columns >= kSubTileWeights;
   }
-  __device__ uint32_t slab_row_bytes() const { return kSubTileWeights << log2_bytes(type); }
 };
 
 // A row of a staging buffer has 64 or 128 bytes. The 2-byte stores of 32 lanes hit 16 banks, two
