@@ -33,10 +33,11 @@ float f32(uint32_t bits) {
 }
 
 // fp32 at the edges of every type of D, and where an activation saturates, each of both signs.
+// Infinity comes after finite numbers, so it is not always the first of a thread's four elements.
 std::vector<uint32_t> edges() {
   std::vector<uint32_t> all;
   for (const uint32_t x :
-       {0x7FC00001u, 0x7F800001u, 0x7F800000u, 0x00000000u, 0x7F7FFFFFu,  // NaNs, infinity, 0
+       {0x7FC00001u, 0x7F800001u, 0x00000000u, 0x7F7FFFFFu, 0x7F800000u,  // NaNs, 0, infinity
         0x477FE000u, 0x477FEFFFu, 0x477FF000u,                            // fp16's largest, and on
         0x7F7F0000u, 0x7F7F7FFFu, 0x7F7F8000u,                            // bf16's
         0x33000000u, 0x33000001u, 0x33800000u, 0x387FC000u, 0x387FE000u,  // fp16's subnormals
