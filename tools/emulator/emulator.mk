@@ -55,6 +55,8 @@ EMU_TEST_BEFORE = $(AFTER_CATCH)
 $(B)/obj/$(EMU_TEST)/arithmetic/%.o: private EMU_TEST_FLAGS += -O1
 # It asks Catch2 for more of itself.
 $(B)/obj/$(EMU_TEST)/support/reports.o: private EMU_TEST_BEFORE =
+# replay_ptx has them without Catch2.
+$(addprefix $(B)/obj/$(EMU_TEST)/,fuzz/ptx.o support/ptx_samples.o): private EMU_TEST_BEFORE =
 
 # Plain sm_90: the one PTX runs on Hopper and, in the emulator, on Blackwell. With debug information
 # every function is called; the emulator reads both.

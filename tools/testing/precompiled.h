@@ -31,3 +31,6 @@
 #include <vector>
 
 #include "tools/testing/catch.h"
+
+#define INSTANCE(...) extern template class __VA_ARGS__;
+#include "tools/testing/instances.def"

@@ -9,7 +9,7 @@ CATCH_LIBS   := $(if $(CATCH_3),-lCatch2)
 CATCH_MAIN_A := $(if $(CATCH_3),,$(firstword $(wildcard /usr/lib/libCatch2WithMain.a \
                   /usr/lib/*/libCatch2WithMain.a)))
 CATCH_MAIN   := $(if $(CATCH_MAIN_A),$(B)/obj/tools/testing/catch_main.o)
-TEST_SESSION := $(B)/obj/tools/testing/session.o $(CATCH_MAIN)
+TEST_SESSION := $(addprefix $(B)/obj/tools/testing/,session.o instances.o) $(CATCH_MAIN)
 TEST_MAIN    := $(B)/obj/tools/testing/main.o $(TEST_SESSION)
 
 $(B)/obj/tools/testing/%.o: tools/testing/%.cc
@@ -26,6 +26,8 @@ $(CATCH_MAIN): $(CATCH_MAIN_A)
 TEST_GCH := $(call gch,tools/testing)
 # Catch2 turns this warning off, for its macros; g++ 12 forgets that with the header compiled.
 AFTER_CATCH = $(call precompiled,tools/testing) -Wno-parentheses
+$(B)/obj/tools/testing/instances.o: private TEST_FLAGS += -O0 $(AFTER_CATCH)
+$(B)/obj/tools/testing/instances.o: $(TEST_GCH)
 $(B)/obj/tools/testing/precompiled.h.gch: OPTIMIZE := -O0
 $(B)/obj/tools/testing/precompiled.h.gch: $(B)/obj/tools/testing/precompiled.h
 	$(call precompile,$(TEST_COMMON))
