@@ -17,6 +17,12 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 SLOW = 10  # processor seconds from which on a test is named
+# There is a job for each core, so its threads would only wait for each other. What the emulator
+# frees with a CTA glibc keeps for the next one: 7 % less time.
+SETTINGS = {"EMU_WORKERS": "1", "OPENBLAS_NUM_THREADS": "1",
+            "GLIBC_TUNABLES": "glibc.malloc.tcache_count=60000:glibc.malloc.top_pad=67108864:"
+                              "glibc.malloc.mmap_threshold=1073741824:"
+                              "glibc.malloc.trim_threshold=4294967296"}
 TALLY = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped")
 
 
@@ -31,7 +37,7 @@ class Job:
         self.process = None
 
     def start(self):
-        environment = {"EMU_WORKERS": "1", **os.environ, **self.settings,
+        environment = {**SETTINGS, **os.environ, **self.settings,
                        "NVFP4_TALLY": self.files + ".tally", "NVFP4_TIMES": self.files + ".times"}
         self.log = open(self.files + ".log", "wb")
         self.process = subprocess.Popen(self.command, cwd=ROOT, env=environment, stdout=self.log,
