@@ -57,7 +57,9 @@ void use_loads(Warp& warp, const Instr& in) {
 }  // namespace
 
 Step use_early(Warp& warp, const Instr& in, uint32_t active) {
-  if (const Operand* op = owned(warp, in, active, Owner::tensor_ld)) {
+  const Operand* const loaded =
+      warp.pending_ld.empty() ? nullptr : owned(warp, in, active, Owner::tensor_ld);
+  if (const Operand* op = loaded) {
     tell(warp, in, active, *op, "tcgen05.ld", "tcgen05.wait::ld");
     for (const auto& load : warp.pending_ld) load();
     warp.pending_ld.clear();

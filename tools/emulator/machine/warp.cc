@@ -70,6 +70,15 @@ void Warp::set(const Operand& op, uint32_t lane, uint64_t bits, uint32_t part) {
   pending_[slot] &= ~(1u << lane);
 }
 
+namespace {
+
+bool differs_by_lane(Special s) {
+  return s == Special::laneid || (s >= Special::tid_x && s <= Special::tid_z) ||
+         (s >= Special::lanemask_eq && s <= Special::lanemask_gt);
+}
+
+}  // namespace
+
 const uint64_t* Warp::source(const Operand& op, uint32_t active, Row& scratch,
                              uint32_t part) const {
   if (op.kind == Operand::Kind::reg) {
@@ -78,7 +87,7 @@ const uint64_t* Warp::source(const Operand& op, uint32_t active, Row& scratch,
     touch(slot);
     return &values_[size_t(slot) * 32];
   }
-  if (op.kind == Operand::Kind::special)
+  if (op.kind == Operand::Kind::special && differs_by_lane(op.special))
     for_lanes(active, [&](uint32_t lane) { scratch[lane] = special(op.special, lane); });
   else if (op.kind == Operand::Kind::symbol && op.reg != ptx::no_register)
     for_lanes(active, [&](uint32_t lane) { scratch[lane] = get(op, lane); });
