@@ -26,7 +26,8 @@ Warp::Warp(Cta& owner, uint32_t i, uint32_t existing)
 
 const char* Warp::name_of(const Operand& op) const {
   const auto& names = cta.cluster.launch.function->register_names;
-  return op.reg < names.size() ? names[op.reg].c_str() : "?";
+  const uint32_t name = op.name != ptx::no_register ? op.name : op.reg;
+  return name < names.size() ? names[name].c_str() : "?";
 }
 
 std::string Warp::none_in(const Operand& op, uint32_t lanes_without) const {

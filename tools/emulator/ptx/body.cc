@@ -5,6 +5,7 @@
 #include "tools/emulator/ptx/cfg.h"
 #include "tools/emulator/ptx/declarations.h"
 #include "tools/emulator/ptx/lower.h"
+#include "tools/emulator/ptx/slots.h"
 #include "tools/emulator/ptx/syntax.h"
 
 namespace emu::ptx {
@@ -213,6 +214,7 @@ void BodyParser::finish(SourcePos end) {
   check_cta_group(function_);
   shared_.place(function_, end);
   set_reconvergence(function_);
+  share_slots(function_);
 }
 
 }  // namespace emu::ptx

@@ -46,12 +46,7 @@ class Graph {
 
  private:
   void cut() {
-    std::vector<bool> starts(code_.size() + 1, false);
-    starts[0] = true;
-    for (size_t i = 0; i < code_.size(); ++i) {
-      if (is_branch(code_[i])) starts[code_[i].target] = true;
-      if (is_branch(code_[i]) || is_end(code_[i])) starts[i + 1] = true;
-    }
+    const std::vector<bool> starts = block_starts(code_);
     block_of_.resize(code_.size());
     for (uint32_t i = 0; i < code_.size(); ++i) {
       if (starts[i]) blocks_.push_back({i, i, {}, {}});
@@ -162,6 +157,16 @@ class Graph {
 };
 
 }  // namespace
+
+std::vector<bool> block_starts(const std::vector<Instr>& code) {
+  std::vector<bool> starts(code.size() + 1, false);
+  starts[0] = true;
+  for (size_t i = 0; i < code.size(); ++i) {
+    if (is_branch(code[i])) starts[code[i].target] = true;
+    if (is_branch(code[i]) || is_end(code[i])) starts[i + 1] = true;
+  }
+  return starts;
+}
 
 void set_reconvergence(Function& function) {
   if (!function.code.empty()) Graph(function).mark_branches();

@@ -6,6 +6,9 @@
 
 namespace emu::ptx {
 
+// For each instruction, and one more at the end: does a basic block begin there?
+std::vector<bool> block_starts(const std::vector<Instr>& code);
+
 // Sets Instr::reconverge of every branch to the first instruction that all lanes reach which do not
 // end before: the immediate post-dominator in the graph without the edges on which lanes end.
 //

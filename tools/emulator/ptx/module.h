@@ -112,9 +112,11 @@ struct Operand {
   Kind kind = Kind::none;
   bool negated = false;          // !%p
   bool base_is_symbol = false;   // address
+  bool written = false;          // reg: a destination
   Space space = Space::generic;  // symbol, and address with a symbol base
   Special special = Special::none;
-  uint32_t reg = no_register;
+  uint32_t reg = no_register;   // a slot
+  uint32_t name = no_register;  // of Function::register_names; not given: the slot's
   // For a symbol, by space, with any constant offset added:
   //   shared_cta        the CTA-relative address, 0x400 = start of the window (add the rank's
   //   bits);
@@ -209,7 +211,7 @@ struct Function {
   std::vector<Param> params;
   uint32_t param_bytes = 0;
   uint32_t register_slots = 0;
-  std::vector<std::string> register_names;  // per slot, for reports
+  std::vector<std::string> register_names;  // for reports: per slot, then those that share slots
   std::vector<Instr> code;
   std::vector<SharedVariable> shared;
   uint32_t static_shared_bytes = 0;    // from the window's start (offset 0 here = address 0x400)

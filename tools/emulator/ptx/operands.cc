@@ -230,6 +230,7 @@ class Fitter {
 
   static std::string reg(const Slot& slot, Type type, const ParsedOperand& p, Operand& out) {
     set_register(p, out);
+    out.written = slot.destination;
     if (compatible(p.symbol->type, type, slot.wider)) return "";
     return "register '" + std::string(p.name) + "' of type " + dot(p.symbol->type) + ", " +
            dot(type) + " expected";

@@ -309,11 +309,12 @@ TEST_CASE(
 }
 
 TEST_CASE("slots have names for reports") {
-  const auto m =
-      load(with_header(".entry k() { .reg .b32 %r<2>; .reg .b128 wide; .reg .pred p; ret; }"));
-  CHECK(m->functions[0]->register_slots == 5);
+  const auto m = load(
+      with_header(".entry k() { .reg .b32 %r<3>; .reg .b128 wide; .reg .pred p; .reg .b64 d;"
+                  "mov.b32 %r1, 1; @p add.u32 %r0, %r0, %r1; @p mov.b128 wide, {d, d}; ret; }"));
+  CHECK(m->functions[0]->register_slots == 6);
   CHECK(m->functions[0]->register_names ==
-        std::vector<std::string>{"%r0", "%r1", "wide", "wide", "p"});
+        std::vector<std::string>{"%r0", "wide", "wide", "p", "d", "", "%r1"});
 }
 
 TEST_CASE("a branch takes the label of its innermost scope, however often the name occurs") {
