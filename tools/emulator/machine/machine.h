@@ -271,7 +271,12 @@ class Warp {
   std::vector<WgmmaUse> wgmma_;            // per slot, once there was a wgmma.fence
   mutable std::vector<uint32_t> touched_;  // per slot, likewise: wgmma_fences_ at the last access
   uint32_t wgmma_fences_ = 0;
-  std::map<uint32_t, Reason> why_;              // of slots that undefine() was given a reason for
+  // The reasons that undefine() was given, by the number of a register's name: one slot may have
+  // several registers, in lanes that have diverged.
+  std::map<uint32_t, Reason> why_;
+  static uint32_t named(const ptx::Operand& op) {
+    return op.name != ptx::no_register ? op.name : op.reg;
+  }
   Row sink_;                                    // where results for `_` go
   uint64_t cached_begin_ = 1, cached_end_ = 0;  // the allocation that global() hit last
   uint8_t* cached_data_ = nullptr;

@@ -26,12 +26,11 @@ Warp::Warp(Cta& owner, uint32_t i, uint32_t existing)
 
 const char* Warp::name_of(const Operand& op) const {
   const auto& names = cta.cluster.launch.function->register_names;
-  const uint32_t name = op.name != ptx::no_register ? op.name : op.reg;
-  return name < names.size() ? names[name].c_str() : "?";
+  return named(op) < names.size() ? names[named(op)].c_str() : "?";
 }
 
 std::string Warp::none_in(const Operand& op, uint32_t lanes_without) const {
-  const auto reason = why_.find(op.reg);
+  const auto reason = why_.find(named(op));
   return format("register %s is read by lanes 0x%08x, in which nobody has written it", name_of(op),
                 lanes_without) +
          (reason == why_.end() ? "" : ": " + reason->second.text);
@@ -123,7 +122,7 @@ uint32_t Warp::truth(const Operand& op, uint32_t active, Unknown& unknown) const
 // Where a missing value came from first: a result of it hands that on.
 std::string Warp::origin(const Unknown& unknown) const {
   if (!unknown.of) return carry_why.text;
-  const auto reason = why_.find(unknown.of->reg);
+  const auto reason = why_.find(named(*unknown.of));
   if (reason == why_.end())
     return format("PTX line %u read register %s, which nobody had written",
                   cta.cluster.launch.function->code[cta.cluster.actor.pc].pos.line,
@@ -172,13 +171,13 @@ void Warp::undefine(const Operand& op, uint32_t lanes_without, Reason why) {
   if (op.kind != Operand::Kind::reg || !lanes_without) return;
   defined_[op.reg] &= ~lanes_without;
   if (why.text.empty())
-    why_.erase(op.reg);
+    why_.erase(named(op));
   else
-    why_[op.reg] = std::move(why);
+    why_[named(op)] = std::move(why);
 }
 
 Reason Warp::why(const Operand& op) const {
-  const auto reason = why_.find(op.reg);
+  const auto reason = why_.find(named(op));
   return op.kind == Operand::Kind::reg && reason != why_.end() ? reason->second : Reason{};
 }
 

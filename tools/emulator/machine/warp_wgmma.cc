@@ -43,7 +43,7 @@ void Warp::begin_wgmma_accumulator(const Operand& op, uint32_t shape, bool accum
                        "to be complete",
                        name_of(op), use.fragments ? "with it in A" : "of another shape"));
   if (!use.any()) use.missing = accumulate ? ~defined_[op.reg] : 0;
-  if (use.missing) why_.try_emplace(op.reg, Reason{computed_from({use.missing, &op})});
+  if (use.missing) why_.try_emplace(named(op), Reason{computed_from({use.missing, &op})});
   defined_[op.reg] = 0;
   use.shape = shape;
   ++use.accumulators;
@@ -52,7 +52,7 @@ void Warp::begin_wgmma_accumulator(const Operand& op, uint32_t shape, bool accum
 void Warp::lose_wgmma(const Operand& op, bool accumulate, uint32_t lost, const std::string& why) {
   WgmmaUse& use = wgmma_[op.reg];
   use.missing = (accumulate ? use.missing : 0) | lost;
-  if (lost) why_[op.reg] = {why};
+  if (lost) why_[named(op)] = {why};
 }
 
 void Warp::end_wgmma(const Operand& op) {

@@ -32,6 +32,8 @@ TEST_CASE("a register that lives beyond its block has a slot of its own") {
       "mov.b32 r1, 1; mov.b32 r2, r1; L: mov.b32 r3, 3; mov.b32 r4, r3; mov.b32 r5, r2;";
   for (const size_t other : {2u, 3u, 4u}) CHECK(slot(body, 1, 0) != slot(body, other, 0));
   CHECK(slot(body, 0, 0) == slot(body, 2, 0));
+  const std::string loop = "mov.b32 r1, 1; L: add.u32 r2, r1, r1; mov.b32 r3, 3; @p1 bra L;";
+  CHECK(slot(loop, 0, 0) != slot(loop, 2, 0));
 }
 
 TEST_CASE("a register that may lack a value has a slot of its own") {
@@ -69,4 +71,30 @@ TEST_CASE("a report names a register that shares its slot") {
       {});
   INFO(report);
   CHECK(contains(report, "register %r2 is read by lanes 0x00000001"));
+}
+
+// Half of the warp holds %rd1 in the slot that %rd2 has in the other half, which is computed
+// meanwhile.
+TEST_CASE("lanes that have diverged keep the reasons of registers that share a slot") {
+  for (const std::string other : {"add.u64 %rd2, %rd9, 8;", "mov.b64 %rd2, %rd9;"}) {
+    const std::string report = fault(R"(
+        .shared .align 8 .b64 at;
+        mov.u32 %r0, %laneid;
+        setp.lt.u32 %p0, %r0, 16;
+        @%p0 bra Q;
+        ld.shared.u64 %rd1, [at];
+        bar.warp.sync -1;
+        bar.warp.sync -1;
+        st.global.u32 [%rd1], 0;
+        bra J;
+        Q: bar.warp.sync -1;
+        )" + other + R"(
+        bar.warp.sync -1;
+        J:)",
+                                     {{}, {32}, {}});
+    INFO(report);
+    CHECK(contains(report, "register %rd1 is read by lanes 0x00010000"));
+    CHECK(contains(report, "the load of PTX line"));
+    CHECK(!contains(report, "%rd9"));
+  }
 }
