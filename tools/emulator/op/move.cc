@@ -87,9 +87,10 @@ Step move_vector(Warp& w, const Instr& in, uint32_t active) {
   const uint32_t bits = ptx::bits_of(in.type());
   const uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
   uint64_t value[4][32] = {};
+  Operand parts[4];  // `unknown` points to them
   Warp::Unknown unknown[4];
   for (size_t e = 0; e < to.size(); ++e) {
-    Operand part = from;
+    Operand& part = parts[e] = from;
     if (from.kind == Operand::Kind::vector)
       part = from.elements[e];
     else if (e < size_t(from.imm))
