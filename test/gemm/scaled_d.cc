@@ -115,9 +115,11 @@ void require_extremes(const Gpu& gpu, const Problem& operands) {
       for (int64_t batch = 0; batch < shape.l; ++batch)
         for (int64_t row = 0; row < shape.m; ++row)
           for (int64_t n = 0; n < shape.n; ++n) {
-            // A row of blocks of one number, then of it among ones, zeros and its neighbours.
+            // A row of blocks of one number, then of it among such as have a subnormal or a normal
+            // scale, among zeros and its neighbours.
             const uint32_t fill = kFills[size_t(n / 32)];
-            const uint32_t others[] = {fill, 0x3F800000u + uint32_t(n % 7) * 0x123456u, 0,
+            const uint32_t least = n / 32 % 2 == 0 ? 0x3C800000 : 0x3F800000;
+            const uint32_t others[] = {fill, least + uint32_t(n % 7) * 0x123456u, 0,
                                        fill - uint32_t(n % 3), fill ^ 0x80000000u};
             const bool first = n % 32 == 5 || n % 32 == 21;
             p.set_c(batch, row, n, first ? fill : others[size_t(row + batch) % 5]);

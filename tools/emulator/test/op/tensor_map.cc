@@ -122,9 +122,10 @@ TEST_CASE("a kernel makes a tensor map of zeros, which is judged where it is use
   CHECK(Words(out.begin() + 96, out.end()) == Words{120, 121, 122, 123, 128, 129, 130, 131});
   CHECK(contains(fault(made("3") + publish + load, warp, nullptr, declarations),
                  "boxDim[0] is 3 elements"));
-  // No map at all: bytes that belong to no field.
+  // No map at all: a byte that belongs to no field.
   std::string garbage = made();
-  garbage.replace(garbage.find("mov.u32 %r1, 0;"), 15, "mov.u32 %r1, 5;");
+  garbage.replace(garbage.find("mov.u32 %r1, 0;"), 15,
+                  "setp.eq.u32 %p2, %r0, 16; selp.u32 %r1, 5, 0, %p2;");
   CHECK(contains(fault(garbage, warp, nullptr, declarations), "no tiled tensor map"));
 }
 

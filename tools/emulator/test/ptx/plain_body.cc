@@ -124,6 +124,7 @@ TEST_CASE("What is wrong in a kernel that nobody asks for is refused when its mo
   const std::string wrong[] = {
       "  frobnicate.b32 %r1, %r2;\n",
       "  add.f32 %f1, %f2, %rd1;\n",
+      "  add.f32 %f1, %f2, %f2;\n  add.f32 %f1, %f2, %rd1;\n",
       "  add.f32 %f1, %f2, %f4;\n",  // there are four, from 0
       "  add.f32 %f1, %f2, %f01;\n",
       "  @%r1 bra $again;\n",
