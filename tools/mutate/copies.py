@@ -120,7 +120,8 @@ class Copy:
         if mutant.tiles:
             environment["NVFP4_TILES"] = mutant.tiles
         if mutant.program() == "oracle":
-            command = [".venv/bin/python", "-m", "unittest", "--failfast", mutant.filter]
+            python = os.environ["TORCH_PYTHON"] if mutant.needs_torch() else ".venv/bin/python"
+            command = [python, "-m", "unittest", "--failfast", mutant.filter]
             environment["PYTHONPATH"] = os.pathsep.join(
                 os.path.join(self.root, folder) for folder in ("test/oracle", "tools/python/test"))
         else:

@@ -34,6 +34,10 @@ class Mutant:
         """What has to pass without the bug: program and device, filter, tiles."""
         return self.test, self.filter, self.tiles
 
+    def needs_torch(self):
+        """Its test is skipped, or fails, where Python has no PyTorch."""
+        return self.program() == "oracle" and "torch" in self.filter.lower()
+
     def program(self):
         return self.test.partition("@")[0]
 

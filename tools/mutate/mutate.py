@@ -2,7 +2,8 @@
 """mutate.py BUILD [--since REV] [--all] [NAME...]: puts each bug of the mutants.txt files (or those
 named; kernel/sm90/ names those of a folder) into a copy of the tree, builds there, and wants the
 named test to fail. Prints a table; exit code 0 only if every bug was found. JOBS=8 in the
-environment: eight copies, side by side.
+environment: eight copies, side by side. TORCH_PYTHON=PATH: a Python with PyTorch, without which the
+mutants that need it are named and left out; `make test-long` runs their tests.
 
   --since REV  only mutants whose result depends on something that has changed since the commit:
                the entry, its file, a header which that file reaches, the test, or a header of the
@@ -175,6 +176,11 @@ def main():
             or sources.key(m) not in found.keys]
     if len(left) < len(mutants):
         print(f"{len(mutants) - len(left)} were found before, and nothing of theirs has changed")
+    if not os.environ.get("TORCH_PYTHON"):
+        apart = [m.name for m in left if m.needs_torch()]
+        left = [m for m in left if not m.needs_torch()]
+        if apart:
+            print(f"not planted, TORCH_PYTHON is not set: {', '.join(apart)}")
     total = plant_all(build, left, sources, found) if left else 0
     print(f"{total} of {len(left)} found")
     return total < len(left)
