@@ -110,6 +110,8 @@ class OnTheCpu(unittest.TestCase):
         for _ in range(2):
             expected = nvfp4gemm.mm(x, weight, torch.float32)
             self.assertTrue(torch.equal(product(codes, scales, scale), expected))
+            with self.assertRaisesRegex(ValueError, "scales are .* 256 bytes; expected 512"):
+                product(codes, scales[:256], scale)  # at the same place
             self.assertTrue(torch.equal(product(codes, scales, 2 * scale), 2 * expected))
             self.assertEqual(product(codes, torch.zeros_like(scales), scale).abs().max(), 0)
             with self.assertRaisesRegex(ValueError, "scales are .* 256 bytes; expected 512"):
