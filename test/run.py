@@ -18,7 +18,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 SLOW = 10  # processor seconds from which on a test is named
 # There is a job for each core, so its threads would only wait for each other. What the emulator
-# frees with a CTA glibc keeps for the next one: 7 % less time.
+# frees with a CTA glibc keeps for the next one: 3 to 6 % less time.
 SETTINGS = {"EMU_WORKERS": "1", "OPENBLAS_NUM_THREADS": "1",
             "GLIBC_TUNABLES": "glibc.malloc.tcache_count=60000:glibc.malloc.top_pad=67108864:"
                               "glibc.malloc.mmap_threshold=1073741824:"

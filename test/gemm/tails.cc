@@ -8,7 +8,7 @@ TEST_CASE("every M meets every N, inside and just beyond a tile", "[tails]") {
   const char* variant = EACH_VARIANT;
   const int64_t m = GENERATE(1, 7, 63, 65, 127, 129, 200, 300);
   const int64_t ks[] = {64, 128, 192, 256, 320, 448, 576};
-  // The emulator takes one pair in so many.
+  // `parts` shares the pairs out among the variants: each runs one in so many.
   const size_t all = gpu.small() ? 16 : 1;
   const size_t parts = !gpu.info.emulated() || gemm_test::everything() ? all : 2 * all;
   size_t turn = size_t(m);

@@ -23,9 +23,9 @@ bool owns_registers(const Instr& in) {
   return !std::strncmp(in.opcode, "wgmma.", 6) || !std::strncmp(in.opcode, "tcgen05.", 8);
 }
 
-template <class Op, class F>
-void each_register(std::vector<Op>& ops, F f) {
-  for (Op& op : ops) {
+template <class F>
+void each_register(std::vector<Operand>& ops, F f) {
+  for (Operand& op : ops) {
     if (op.reg != no_register) f(op);
     each_register(op.elements, f);
   }
