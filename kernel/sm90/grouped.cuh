@@ -40,15 +40,14 @@ __device__ uint32_t listed(uint32_t smem, uint32_t number) {
   return smem + Tile::kListAt + number % kListedTiles * 16;
 }
 
-// Each consumer warp, and the threads that load weights and tokens, release a tile of the list
-// after reading it for the last time.
+// The threads that load weights and tokens release a tile of the list after reading it for the last
+// time, each consumer warp after storing the tile's sums.
 template <typename Tile>
 __device__ void init_list(uint32_t smem) {
   for (uint32_t i = 0; i < kListedTiles; ++i) {
     ptx::mbarrier_init(list_full<Tile>(smem, i), 1);
     ptx::mbarrier_init(list_empty<Tile>(smem, i), Tile::kConsumerWarps + 2);
   }
-  ptx::mbarrier_init(smem + Tile::kSumsFreeAt, Tile::kConsumerWarps);
 }
 
 // Sets the CTA's tile. False if the previous one was the last.
@@ -190,6 +189,16 @@ template <typename Tile>
 constexpr uint32_t kSlotsOfSums =
     (Tile::kSumsAt + Tile::kPartBytes + Tile::kSlotBytes - 1) / Tile::kSlotBytes;
 
+// Waits until the sums of the tile before `number` are stored: its place in the list is empty then.
+// The parity says which phase is meant, even if no earlier tile waited. The phase before it is over,
+// because that tile could not have been listed otherwise. The phase after it needs this thread to
+// give back a tile that it has not read yet.
+template <typename Tile>
+__device__ void await_sums_before(const Cta90<Tile>& cta, uint32_t number) {
+  const uint32_t before = number - 1;
+  ptx::mbarrier_wait(list_empty<Tile>(cta.smem, before), before / kListedTiles % 2);
+}
+
 // One thread loads sub-tiles from the workspace, [k-block][row][256 elements in their order], or
 // straight from A. A and D of all groups are one matrix.
 template <typename Tile>
@@ -198,7 +207,7 @@ __device__ void load_listed_tokens(Cta90<Tile> cta) {
   const uint32_t slots = cta.count * Tile::kSlotsPerStage;
   constexpr uint32_t kBoxRows = rows_of_grouped_box(Tile::kTokens);
   RingPosition<Tile::kSlots> at;
-  uint32_t stored = 0;  // the first of the CTA's tiles whose sums may not be stored
+  uint32_t awaited = 0;  // all sums of tiles before this one are stored
   for (uint32_t number = 0; await_listed(cta, number); ++number) {
     give_back_listed(cta, number);
     const uint32_t rows = min(Tile::kTokens, cta.tile.row_end - cta.tile.token_tile);
@@ -206,9 +215,9 @@ __device__ void load_listed_tokens(Cta90<Tile> cta) {
 #pragma unroll 1
     for (uint32_t i = 0; i < slots; ++i, at.advance()) {
       if constexpr (!Tile::kWholeSums) {
-        const uint32_t before = at.stage < kSlotsOfSums<Tile> ? number : 0;
-        for (; stored < before; ++stored) {
-          ptx::mbarrier_wait(cta.smem + Tile::kSumsFreeAt, stored % 2);
+        if (at.stage < kSlotsOfSums<Tile> && awaited < number) {
+          await_sums_before(cta, number);
+          awaited = number;
         }
       }
       wait_for_slot(cta, at);

@@ -77,8 +77,7 @@ struct Sm90Grouped : Tile {
   static constexpr uint32_t kListAt = (Tile::kSharedBytes + 15) / 16 * 16;
   static constexpr uint32_t kListFullAt = kListAt + 16 * kListedTiles;
   static constexpr uint32_t kListEmptyAt = kListFullAt + 8 * kListedTiles;
-  static constexpr uint32_t kSumsFreeAt = kListEmptyAt + 8 * kListedTiles;
-  static constexpr uint32_t kSharedBytes = kSumsFreeAt + 8;
+  static constexpr uint32_t kSharedBytes = kListEmptyAt + 8 * kListedTiles;
   static_assert(!Tile::kBlockSums && !Tile::kDecodesTokens && !Tile::kPushesSums);
   static_assert(Tile::kWholeSums || Tile::kSumsAt + Tile::kPartBytes <= Tile::kWeightsAt,
                 "the sums fit the drained ring of tokens");

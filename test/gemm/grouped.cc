@@ -121,6 +121,16 @@ TEST_CASE("grouped: a CTA computes tile after tile", "[grouped][tiles]") {
   require_bits_of_singles(gpu, tile, problem);
 }
 
+// Where the device has three SMs a CTA computes nine tiles of one k-block: more than the rings of
+// tokens and of the list hold, so a loader meets tiles whose memory it need not wait for.
+TEST_CASE("grouped: tiles of one k-block follow each other", "[grouped][tiles]") {
+  USE_GPU(gpu);
+  const GroupedTile tile = EACH_GROUPED_TILE;
+  std::vector<int32_t> ends(27);
+  for (size_t group = 0; group < ends.size(); ++group) ends[group] = int32_t(group + 1) * 2;
+  require_bits_of_singles(gpu, tile, {{54, 16, 64, tile.a_type}, ends, 69});
+}
+
 // A step of the walk is 32 groups.
 TEST_CASE("grouped: a row finds its group among a thousand", "[grouped]") {
   USE_GPU(gpu);
