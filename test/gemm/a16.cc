@@ -22,7 +22,7 @@ int64_t tokens_of(const Tile& tile) { return gemm_test::tile_tokens(tile.name); 
 #define EACH_A16_TILE(turn) \
   GENERATE(from_range(gemm_test::taken(gemm_test::some_half_variants(turn))))
 
-TEST_CASE("a16: each tile gives the reference's bits, alone and along K in clusters", "[a16]") {
+TEST_CASE("a16: each tile gives the reference's bits alone and along K in clusters", "[a16]") {
   USE_GPU_FOR_HALVES(gpu);
   const Tile tile = EACH_A16_TILE(1);
   // Tails of M, N and K, two batches, gaps; the second is cut along K, on 9.0 into four CTAs.
@@ -169,7 +169,7 @@ TEST_CASE("a16: every finite token keeps its value", "[a16]") {
   CHECK(support::run_on_device(gpu.driver, p) == support::reference(p));
 }
 
-TEST_CASE("a16: NaN and infinity follow IEEE, and a NaN scale its row", "[a16]") {
+TEST_CASE("a16: NaN and infinity follow IEEE and a NaN scale its row", "[a16]") {
   USE_GPU_FOR_HALVES(gpu);
   const Tile tile = EACH_A16_TILE(1);
   Problem p = forced(tile.name, make_a16_problem({6, 20, 320}, tile.type, Data::exact, 902));
@@ -202,7 +202,7 @@ TEST_CASE("a16: equal tokens give equal bits wherever they lie in a tile", "[a16
   }
 }
 
-TEST_CASE("a16: earlier grids end before tokens are read, and weights that they may write",
+TEST_CASE("a16: earlier grids end before tokens are read and weights that they may write",
           "[a16]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   USE_EMULATOR(gpu, emulator);
@@ -240,7 +240,7 @@ TEST_CASE("a16: no token beyond M and K is read", "[a16]") {
   gpu.driver.check(gpu.driver.cuMemFree(exact), "cuMemFree");
 }
 
-TEST_CASE("a16: a plan takes other tokens, and no scales", "[a16]") {
+TEST_CASE("a16: a plan takes other tokens and no scales", "[a16]") {
   USE_GPU_FOR_HALVES(gpu);
   const Problem one = make_a16_problem({5, 70, 320}, NVFP4_TYPE_BF16, Data::exact, 920);
   Problem other = one;

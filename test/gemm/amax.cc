@@ -141,7 +141,7 @@ void require_extremes(const Gpu& gpu, const Problem& operands) {
   CHECK(first_difference(p, d, p.reference()) == "");
 }
 
-TEST_CASE("maxima of NaN, infinity, zeros and subnormal numbers", "[amax]") {
+TEST_CASE("maxima of NaN and infinity and zeros and subnormal numbers", "[amax]") {
   USE_GPU(gpu);
   require_extremes(gpu, make_problem({6, 70, 64}));
 }
@@ -181,7 +181,7 @@ TEST_CASE("a product's maxima of rows give the next one the quantizer's own tens
   CHECK(scales[0] == scales[1]);
 }
 
-TEST_CASE("a plan adds to the maxima that its run names, and is made with them or without",
+TEST_CASE("a plan adds to the maxima that its run names and is made with them or without",
           "[amax]") {
   USE_GPU(gpu);
   const GeneralProblem p(make_problem({9, 70, 64, 2}, Data::exact, 33), with_maxima(), 4);

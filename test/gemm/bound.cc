@@ -44,7 +44,7 @@ TEST_CASE("the reference itself is inside the bound", "[bound][reference]") {
   require_inside(p, support::reference(p), GENERATE(100, 90));
 }
 
-TEST_CASE("on exact data the reference is the double sum, rounded", "[bound][reference]") {
+TEST_CASE("on exact data the reference is the rounded double sum", "[bound][reference]") {
   const Problem p = make_problem({65, 129, 1024}, GENERATE(Data::exact, Data::gpumode), 52);
   REQUIRE(support::sums_are_exact(p));
   require_inside(p, support::reference(p), 100);
@@ -86,7 +86,7 @@ TEST_CASE("a block of zeros under large scales costs what the model in use says"
     WARN("error / bound " << ratio << ": blocks of zeros " << (ratio > 0.5 ? "raise" : "do not"));
 }
 
-TEST_CASE("what wgmma cuts worst stays inside the bound of 9.0, and is outside that of 10.x",
+TEST_CASE("what wgmma cuts worst stays inside the bound of 9.0 and is outside that of 10.x",
           "[bound][sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const char* variant = EACH_VARIANT;
@@ -105,7 +105,7 @@ TEST_CASE("what wgmma cuts worst stays inside the bound of 9.0, and is outside t
   CHECK(other.outside_bound == own.total);
 }
 
-TEST_CASE("a result just beyond the bound is outside, one just within is not",
+TEST_CASE("a result just beyond the bound is outside and one just within is not",
           "[bound][self-test]") {
   const int capability = GENERATE(100, 90);
   const Problem p = support::worst_for_wgmma({1, 1, 256});

@@ -96,7 +96,7 @@ TEST_CASE("a context that another thread destroys is reported as none", "[contex
 }
 
 // The driver itself takes both, a launch and the fill that K = 0 is (H200, driver 580).
-TEST_CASE("a stream of another context is refused, with K = 0 too, in one sentence",
+TEST_CASE("a stream of another context is refused in one sentence with any K",
           "[context][stream]") {
   USE_GPU(gpu);
   const Made other(gpu.driver);
@@ -125,7 +125,7 @@ TEST_CASE("a stream of another context is refused, with K = 0 too, in one senten
 }
 
 // On a device the error would end the process; in the emulator it ends the context.
-TEST_CASE("an error of earlier work is reported as that, by every function, and nothing is lost",
+TEST_CASE("an error of earlier work is reported as that by every function and nothing is lost",
           "[context]") {
   USE_GPU(gpu);
   USE_EMULATOR(gpu, emulator);

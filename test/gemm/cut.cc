@@ -19,7 +19,7 @@ Problem with_codes_beyond_k(const Shape& shape, Data data, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("K is any multiple of 16, whatever lies beyond it", "[shapes][poison]") {
+TEST_CASE("K is any multiple of 16 whatever lies beyond it", "[shapes][poison]") {
   USE_GPU(gpu);
   const char* variant = EACH_VARIANT;
   size_t number = 0;
@@ -37,7 +37,7 @@ TEST_CASE("K is any multiple of 16, whatever lies beyond it", "[shapes][poison]"
   }
 }
 
-TEST_CASE("batches, tiles and parts of K that end in a cut step", "[shapes][poison]") {
+TEST_CASE("batches and tiles and parts of K that end in a cut step", "[shapes][poison]") {
   USE_GPU(gpu);
   const char* variant = SOME_VARIANTS(1);
   const int64_t k = GENERATE(176, 1072, 4112);
@@ -48,7 +48,7 @@ TEST_CASE("batches, tiles and parts of K that end in a cut step", "[shapes][pois
       gpu, forced(variant, with_codes_beyond_k(shape, Data::exact, 7)), 0x7F);
 }
 
-TEST_CASE("the planner's choice takes a cut K, early weights or not", "[shapes][pdl]") {
+TEST_CASE("the planner's choice takes a cut K with early weights or without", "[shapes][pdl]") {
   USE_GPU(gpu);
   const int64_t m = GENERATE(1, 2, 4, 8, 16, 33);
   const int32_t pdl = GENERATE(int32_t(NVFP4_PDL_OFF), int32_t(NVFP4_PDL_ON_STATIC_WEIGHTS));

@@ -61,7 +61,7 @@ TEST_CASE("D leaves by TMA where its lines and strides are multiples of 16 bytes
   }
 }
 
-TEST_CASE("D with C, bias and an activation leaves by TMA", "[store]") {
+TEST_CASE("D with C and bias and an activation leaves by TMA", "[store]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   const char* variant = "sm100_128x128x256";

@@ -54,8 +54,7 @@ struct Course {
 
 }  // namespace
 
-TEST_CASE(
-    "the kernel compiled with -G and with -lineinfo gives the right bits, without a finding") {
+TEST_CASE("the kernel compiled with -G and with -lineinfo gives the right bits without a finding") {
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   const char* options = GENERATE("debug", "lineinfo");
@@ -74,7 +73,7 @@ TEST_CASE(
 
 // Fragments go through local memory after the wgmma.fence and sums before the wgmma.wait_group:
 // ptxas serialises the operations then (C7520).
-TEST_CASE("the kernel of 9.0 compiled with -G gives the right bits, with formal findings alone") {
+TEST_CASE("the kernel of 9.0 compiled with -G gives the right bits with formal findings alone") {
   USE_GPU_OF_FAMILY(gpu, 9);
   USE_EMULATOR(gpu, emulator);
   USE_KERNEL(gpu, ptx, "debug", "gemm_sm90");

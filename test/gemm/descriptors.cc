@@ -55,7 +55,7 @@ TEST_CASE("the kernel's operand descriptors are CUTLASS's") {
   CHECK(compared >= 16);
 }
 
-TEST_CASE("the kernel's scale descriptors are CUTLASS's, a step being 512 bytes") {
+TEST_CASE("the kernel's scale descriptors are CUTLASS's where a step is 512 bytes") {
   const std::string tile = tile_name(128);
   size_t compared = 0;
   for (const auto& row : golden("tmem_sf_layout", 256)) {
@@ -92,7 +92,7 @@ TEST_CASE("a step's scales take as many columns as CUTLASS gives them") {
   CHECK(columns(256, "SFB_MMA") == Wide::kTokenScaleColumns);
 }
 
-TEST_CASE("the emulator decodes what the kernel encodes, over random addresses") {
+TEST_CASE("the emulator decodes what the kernel encodes over random addresses") {
   USE_GPU(gpu);
   USE_EMULATOR(gpu, emulator);
   const auto read_smem = reinterpret_cast<decltype(&nvfp4emu_read_smem_descriptor)>(

@@ -63,7 +63,7 @@ GeneralProblem of_edges(const EpilogueFields& f, int64_t k, const char* variant 
 
 }  // namespace
 
-TEST_CASE("each variant stores D of each type, by rows and by columns", "[epilogue]") {
+TEST_CASE("each variant stores D of each type by rows and by columns", "[epilogue]") {
   USE_GPU(gpu);
   const char* variant = EACH_VARIANT;
   uint64_t seed = 0;
@@ -115,7 +115,7 @@ TEST_CASE("D of 16 bits by rows has the factors and the bias of its columns", "[
   }
 }
 
-TEST_CASE("each variant knows every field, whatever the others are", "[epilogue]") {
+TEST_CASE("each variant knows every field whatever the others are", "[epilogue]") {
   USE_GPU(gpu);
   const char* variant = EACH_VARIANT;
   support::Random random(100 + gemm_test::variant_number(variant));
@@ -128,7 +128,7 @@ TEST_CASE("each variant knows every field, whatever the others are", "[epilogue]
   }
 }
 
-TEST_CASE("K = 0 is the epilogue of +0, whatever its fields are", "[epilogue][empty]") {
+TEST_CASE("K = 0 is the epilogue of +0 whatever its fields are", "[epilogue][empty]") {
   USE_GPU(gpu);
   support::Random random(7);
   for (int i = 0; i < (gpu.info.emulated() && !gemm_test::everything() ? 24 : 40); ++i) {
@@ -152,8 +152,9 @@ TEST_CASE("K = 0 shares rows and batches out among CTAs", "[epilogue][empty]") {
   CHECK(emulator.counter("cta_barriers") == uint64_t(4 * ctas));  // one of its four warps each
 }
 
-TEST_CASE("NaN, infinity, -0, overflow, ties and subnormals of each type and activation",
-          "[epilogue][edges]") {
+TEST_CASE(
+    "NaN and infinity and -0 and overflow and ties and subnormals of each type and activation",
+    "[epilogue][edges]") {
   USE_GPU(gpu);
   const char* variant = gpu.info.major == 9 ? "sm90_64x8x256" : "sm100_128x64x256";
   for (const int32_t type : {NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32}) {
@@ -168,7 +169,8 @@ TEST_CASE("NaN, infinity, -0, overflow, ties and subnormals of each type and act
   }
 }
 
-TEST_CASE("scalars on the device are any numbers, -0, NaN and infinity among them", "[epilogue]") {
+TEST_CASE("scalars on the device are any numbers with -0 and NaN and infinity among them",
+          "[epilogue]") {
   USE_GPU(gpu);
   const float infinity = f32(0x7F800000);
   for (const float value : {-0.0f, 1e-45f, -1e-40f, infinity, std::nanf(""), 3e38f}) {
@@ -181,7 +183,7 @@ TEST_CASE("scalars on the device are any numbers, -0, NaN and infinity among the
 }
 
 // C has not even memory.
-TEST_CASE("beta = 0 does not read C, wherever beta lies", "[epilogue]") {
+TEST_CASE("beta = 0 does not read C wherever beta lies", "[epilogue]") {
   USE_GPU(gpu);
   for (const float beta : {0.0f, -0.0f}) {
     for (const int32_t mode : {NVFP4_SCALARS_HOST, NVFP4_SCALARS_DEVICE}) {
@@ -202,7 +204,7 @@ TEST_CASE("beta = 0 does not read C, wherever beta lies", "[epilogue]") {
 
 // Tiles of 128 tokens and more on 9.0 have ways of their own for it: a bias per column and C of
 // rows and columns that come side by side, or do not.
-TEST_CASE("C of many rows a thread is each row's, at once or one by one", "[epilogue]") {
+TEST_CASE("C of many rows a thread is each row's at once or one by one", "[epilogue]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const char* variant = GENERATE("sm90_64x128x256", "sm90_128x128x256", "sm90_128x256x256");
   const Problem problem = exact({gpu.sized(257, 101), 134, 320}, variant);
@@ -217,7 +219,7 @@ TEST_CASE("C of many rows a thread is each row's, at once or one by one", "[epil
   }
 }
 
-TEST_CASE("C is D in place, in each type and order", "[epilogue]") {
+TEST_CASE("C is D in place in each type and order", "[epilogue]") {
   USE_GPU(gpu);
   const char* variant = SOME_VARIANTS(5);
   EpilogueFields f;
@@ -332,7 +334,7 @@ TEST_CASE("a plan takes new addresses for whatever it reads", "[epilogue][plan]"
   }
 }
 
-TEST_CASE("a plan without a tensor scale may be run with one, and without C not with one",
+TEST_CASE("a plan without a tensor scale may be run with one and without C not with one",
           "[epilogue][plan]") {
   USE_GPU(gpu);
   EpilogueFields f;

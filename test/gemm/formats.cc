@@ -74,7 +74,7 @@ Problem ones(const gemm_test::Gpu& gpu, const char* tile, const Shape& shape, in
 #define EACH_TILE GENERATE(from_range(gemm_test::taken(tiles())))
 #define EACH_FORMAT GENERATE(from_range(std::begin(kFormats), std::end(kFormats)))
 
-TEST_CASE("formats: each tile gives the reference's bits, K of any rest, in both layouts",
+TEST_CASE("formats: each tile gives the reference's bits and K of any rest in both layouts",
           "[formats]") {
   USE_GPU_FOR_HALVES(gpu);
   const char* const tile = EACH_TILE;
@@ -128,7 +128,7 @@ TEST_CASE("formats: a plan decodes tokens into the workspace that it is run with
   CHECK(second.d() == support::reference(p));
 }
 
-TEST_CASE("formats: K cut between CTAs, and rings that wrap", "[formats]") {
+TEST_CASE("formats: K cut between CTAs and rings that wrap", "[formats]") {
   USE_GPU_FOR_HALVES(gpu);
   const char* const tile = EACH_TILE;
   const size_t number = number_of(tile);

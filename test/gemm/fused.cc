@@ -251,7 +251,7 @@ TEST_CASE("silu(x) * y is quantized on the device as on the host", "[fused]") {
   require_host_bits(gpu, p, at_thresholds(p));
 }
 
-TEST_CASE("RMSNorm, with and without a residual, is quantized on the device as on the host",
+TEST_CASE("RMSNorm with and without a residual is quantized on the device as on the host",
           "[fused]") {
   const Gpu gpu;
   for (const int32_t type : kTypes)

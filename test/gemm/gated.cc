@@ -67,7 +67,8 @@ EpilogueFields swiglu(int32_t d_type) {
 
 }  // namespace
 
-TEST_CASE("gated: each tile and split has the bits of the reference, whole and cut", "[gated]") {
+TEST_CASE("gated: each tile and split has the bits of the reference for K whole and cut",
+          "[gated]") {
   const Gpu gpu;
   if (!has_gate(gpu)) return;
   const int32_t types[] = {NVFP4_TYPE_NVFP4, NVFP4_TYPE_F32, NVFP4_TYPE_BF16, NVFP4_TYPE_F16};
@@ -87,7 +88,7 @@ TEST_CASE("gated: each tile and split has the bits of the reference, whole and c
 }
 
 // 128x4 scales, whole steps of K and D in 16 bits by rows: what has entries of its own on 9.0.
-TEST_CASE("gated: each tile and split by the fast epilogue, with all that it takes", "[gated]") {
+TEST_CASE("gated: each tile and split by the fast epilogue with all that it takes", "[gated]") {
   const Gpu gpu;
   if (!has_gate(gpu)) return;
   support::Random random(7);
@@ -117,7 +118,7 @@ TEST_CASE("gated: each tile and split by the fast epilogue, with all that it tak
 }
 
 // The same of a D with scales: blocks of 16 and of 32 columns, which several warps have on 9.0.
-TEST_CASE("gated: each tile and split writes D with scales, from registers on 9.0", "[gated]") {
+TEST_CASE("gated: each tile and split writes D with scales from registers on 9.0", "[gated]") {
   const Gpu gpu;
   if (!has_gate(gpu)) return;
   const int32_t types[] = {NVFP4_TYPE_NVFP4, NVFP4_TYPE_MXFP4, NVFP4_TYPE_E2M1_UE8M0};
@@ -151,7 +152,8 @@ TEST_CASE("gated: each tile and split writes D with scales, from registers on 9.
   }
 }
 
-TEST_CASE("gated: any fields, K and layouts of scales, several tiles and batches", "[gated]") {
+TEST_CASE("gated: any fields and K and layouts of scales and several tiles and batches",
+          "[gated]") {
   const Gpu gpu;
   if (!has_gate(gpu)) return;
   support::Random random(31);
@@ -174,7 +176,7 @@ TEST_CASE("gated: any fields, K and layouts of scales, several tiles and batches
   }
 }
 
-TEST_CASE("gated: NaN, infinities and what is beyond the limit", "[gated]") {
+TEST_CASE("gated: NaN and infinities and what is beyond the limit", "[gated]") {
   const Gpu gpu;
   if (!has_gate(gpu)) return;
   // Sums are 0, so that the biases are what is cut: each of these beside each.
@@ -210,7 +212,7 @@ TEST_CASE("gated: weights with UE8M0 scales", "[gated]") {
   }
 }
 
-TEST_CASE("gated: more tiles than SMs, the last ones shared or several to a CTA",
+TEST_CASE("gated: more tiles than SMs with the last ones shared or several to a CTA",
           "[gated][tiles]") {
   const Gpu gpu;
   if (!has_gate(gpu)) return;
@@ -225,7 +227,7 @@ TEST_CASE("gated: more tiles than SMs, the last ones shared or several to a CTA"
   }
 }
 
-TEST_CASE("gated: two halves of one matrix, and a plan with other addresses", "[gated]") {
+TEST_CASE("gated: two halves of one matrix and a plan with other addresses", "[gated]") {
   const Gpu gpu;
   if (!has_gate(gpu)) return;
   const GeneralProblem p(operands(tiles_of(gpu)[0], {5, 128, 256}, 3), swiglu(NVFP4_TYPE_F32), 4);

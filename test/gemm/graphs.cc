@@ -57,7 +57,7 @@ class Recorder {
 
 }  // namespace
 
-TEST_CASE("a captured run gives the reference's bits at every replay, with new data in between",
+TEST_CASE("a captured run gives the reference's bits at every replay with new data in between",
           "[graph]") {
   USE_GPU(gpu);
   const support::Shape shape{gpu.sized(65, 9), gpu.sized(129, 72), 320, 2};

@@ -46,7 +46,7 @@ TEST_CASE("grouped: rows have the bits of their group's single product", "[group
   require_bits_of_singles(gpu, tile, {sizes, {0, 19, 20, 20, 41, 41}, 50});
 }
 
-TEST_CASE("grouped: D in 16 bits, linear scales of weights, and every format", "[grouped]") {
+TEST_CASE("grouped: D in 16 bits and linear scales of weights and every format", "[grouped]") {
   USE_GPU(gpu);
   const int32_t formats[] = {NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_OPERAND_FORMAT_MXFP4,
                              NVFP4_OPERAND_FORMAT_E2M1_UE8M0};
@@ -69,7 +69,7 @@ TEST_CASE("grouped: divisions drawn by seed give those bits", "[grouped]") {
   require_bits_of_singles(gpu, tile, {sizes, drawn_ends(sizes.rows, 7, 51), 52});
 }
 
-TEST_CASE("grouped: scales of tokens in tiles, where the groups' rows or scale_rows say",
+TEST_CASE("grouped: scales of tokens in tiles where the groups' rows or scale_rows say",
           "[grouped]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   const GroupedTile tile = EACH_GROUPED_TILE;
@@ -80,7 +80,7 @@ TEST_CASE("grouped: scales of tokens in tiles, where the groups' rows or scale_r
   require_bits_of_singles(gpu, tile, problem);
 }
 
-TEST_CASE("grouped: as many rows of each group as a count says, and its alpha", "[grouped]") {
+TEST_CASE("grouped: as many rows of each group as a count says and its alpha", "[grouped]") {
   USE_GPU(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   const int32_t capacity = gpu.sized(70, 18);
@@ -141,7 +141,7 @@ TEST_CASE("grouped: a row finds its group among a thousand", "[grouped]") {
   require_bits_of_singles(gpu, tiles()[1], {{5, 8, 64, narrow_type()}, ends, 53});
 }
 
-TEST_CASE("grouped: ends that fall, are negative or pass M are cut", "[grouped]") {
+TEST_CASE("grouped: ends that fall or are negative or pass M are cut", "[grouped]") {
   USE_GPU(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   const GroupedProblem right({20, 70, 64, tile.a_type}, {0, 9, 9, 20, 20, 20}, 54);
@@ -157,7 +157,7 @@ TEST_CASE("grouped: ends that fall, are negative or pass M are cut", "[grouped]"
   }
 }
 
-TEST_CASE("grouped: no group has rows, and nothing is written", "[grouped]") {
+TEST_CASE("grouped: no group has rows and nothing is written", "[grouped]") {
   USE_GPU(gpu);
   const GroupedProblem none({7, 70, 64, narrow_type()}, {0, 0, 0}, 55);
   DeviceGrouped device(gpu, none);
@@ -190,7 +190,7 @@ TEST_CASE("grouped: a NaN in a group's rows stays there", "[grouped]") {
   CHECK(std::equal(d.begin() + 4 * 66 * 4, d.end(), nan.begin() + 4 * 66 * 4));
 }
 
-TEST_CASE("grouped: C, bias, activation and scalars are those of the row", "[grouped]") {
+TEST_CASE("grouped: C and bias and activation and scalars are those of the row", "[grouped]") {
   USE_GPU(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   GroupedProblem problem({23, 72, 64, tile.a_type}, {2, 2, 19, 23}, 57);
@@ -270,7 +270,7 @@ TEST_CASE("grouped: exact sums are the reference's", "[grouped]") {
   CHECK(d == grouped_reference(problem, device));
 }
 
-TEST_CASE("grouped: every division, wide and long", "[.][grouped][tiles]") {
+TEST_CASE("grouped: every division of wide and long products", "[.][grouped][tiles]") {
   USE_GPU(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   const uint64_t seed = GENERATE(range(uint64_t{0}, uint64_t{6}));

@@ -43,7 +43,7 @@ TEST_CASE("grouped gated: rows have the bits of their group's single product", "
   require_bits_of_singles(gpu, tile, swiglu(sizes, {0, 19, 20, 20, 41, 41}, 80));
 }
 
-TEST_CASE("grouped gated: divisions drawn by seed give those bits, with factors of each group",
+TEST_CASE("grouped gated: divisions drawn by seed give those bits with factors of each group",
           "[grouped][gated]") {
   USE_GPU(gpu);
   const GroupedTile tile = EACH_TILE;
@@ -64,7 +64,7 @@ TEST_CASE("grouped gated: divisions drawn by seed give those bits, with factors 
   require_bits_of_singles(gpu, tile, problem);
 }
 
-TEST_CASE("grouped gated: as many rows of each group as a count says, and no others",
+TEST_CASE("grouped gated: as many rows of each group as a count says and no others",
           "[grouped][gated]") {
   USE_GPU(gpu);
   const GroupedTile tile = EACH_TILE;
@@ -90,7 +90,7 @@ TEST_CASE("grouped gated: a CTA computes tile after tile", "[grouped][gated][til
   require_bits_of_singles(gpu, tile, swiglu(sizes, {9, 10, 10, 31, 38, 45}, 84));
 }
 
-TEST_CASE("grouped gated: both biases, tensor scales, GELU and maxima are those of the row",
+TEST_CASE("grouped gated: both biases and tensor scales and GELU and maxima are those of the row",
           "[grouped][gated]") {
   USE_GPU(gpu);
   const GroupedTile tile = EACH_TILE;
@@ -126,7 +126,8 @@ TEST_CASE("grouped gated: both biases, tensor scales, GELU and maxima are those 
   }
 }
 
-TEST_CASE("grouped gated: a plan runs with other ends, matrices and factors", "[grouped][gated]") {
+TEST_CASE("grouped gated: a plan runs with other ends and matrices and factors",
+          "[grouped][gated]") {
   USE_GPU(gpu);
   const GroupedTile tile = tiles().back();
   GroupedProblem problem = swiglu({18, 66, 64, tile.a_type}, {5, 18}, 86);
@@ -161,7 +162,7 @@ TEST_CASE("grouped gated: exact sums are the reference's", "[grouped][gated]") {
   CHECK(d == grouped_reference(problem, device));
 }
 
-TEST_CASE("grouped gated: every division, wide and long", "[.][grouped][gated][tiles]") {
+TEST_CASE("grouped gated: every division of wide and long products", "[.][grouped][gated][tiles]") {
   USE_GPU(gpu);
   const GroupedTile tile = EACH_TILE;
   const uint64_t seed = GENERATE(range(uint64_t{0}, uint64_t{6}));

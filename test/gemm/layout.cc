@@ -75,7 +75,7 @@ TEST_CASE("a batch stride of 0 repeats the weights", "[layout][batch]") {
   require_bits(p, gemm);
 }
 
-TEST_CASE("padding of the scales never reaches D, whatever it holds", "[layout][poison]") {
+TEST_CASE("padding of the scales never reaches D whatever it holds", "[layout][poison]") {
   USE_GPU(gpu);
   // 0x7F and 0xFF are NaN; 0x7E is 448, which would move the exponent of a sum; 0 is what a user
   // who clears the buffer has.

@@ -48,7 +48,7 @@ bool left_out(const gemm_test::Gpu& gpu, const char* variant, Linear which, int6
   return gpu.small() && int64_t(which) != (number + turn) % 3;
 }
 
-TEST_CASE("each variant reads linear scales of either operand, K of any rest", "[linear]") {
+TEST_CASE("each variant reads linear scales of either operand for K of any rest", "[linear]") {
   USE_GPU(gpu);
   const char* variant = EACH_VARIANT;
   const Linear which = EACH_LINEAR;
@@ -61,7 +61,7 @@ TEST_CASE("each variant reads linear scales of either operand, K of any rest", "
       gpu, forced(variant, linear(make_problem(shape, Data::exact, uint64_t(60 + rest)), which)));
 }
 
-TEST_CASE("linear scales of a K that several CTAs share, and over which rings wrap", "[linear]") {
+TEST_CASE("linear scales of a K that several CTAs share and over which rings wrap", "[linear]") {
   USE_GPU(gpu);
   const char* variant = EACH_VARIANT;
   const Linear which = EACH_LINEAR;
@@ -77,7 +77,7 @@ TEST_CASE("linear scales of a K that several CTAs share, and over which rings wr
       gpu, forced(variant, linear(make_problem(shape, Data::gpumode, 61), which)));
 }
 
-TEST_CASE("batches of linear scales, with gaps or shared", "[linear][batch]") {
+TEST_CASE("batches of linear scales with gaps or shared", "[linear][batch]") {
   USE_GPU(gpu);
   const char* variant = SOME_VARIANTS(2);
   const Linear which = EACH_LINEAR;
@@ -205,7 +205,7 @@ TEST_CASE("a CTA of 9.0 goes on from tile to tile with linear scales", "[linear]
   gemm_test::require_reference_bits(gpu, p);
 }
 
-TEST_CASE("9.0 loads static weights early, and their linear scales with them", "[linear][pdl]") {
+TEST_CASE("9.0 loads static weights early and their linear scales with them", "[linear][pdl]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   USE_EMULATOR(gpu, emulator);
   Problem p =
@@ -251,7 +251,7 @@ TEST_CASE("10.x loads no weights ahead of the kernel that makes their tiles", "[
   CHECK((emulator.counter("early_bytes") > 0) == (which == Linear::a));
 }
 
-TEST_CASE("10.x refuses a workspace for tiles that is missing, small or in the way", "[linear]") {
+TEST_CASE("10.x refuses a workspace for tiles that is missing or small or in the way", "[linear]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   const Problem p = linear(make_problem({65, 129, 64}, Data::exact, 74), Linear::both);
   support::DeviceGemm gemm(gpu.driver, p);

@@ -56,7 +56,7 @@ TEST_CASE("the bits do not depend on when asynchronous work completes", "[order]
   }
 }
 
-TEST_CASE("the kernel multiplies by tensor cores and loads by TMA, each tile once",
+TEST_CASE("the kernel multiplies by tensor cores and loads by TMA each tile once",
           "[order][count]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);

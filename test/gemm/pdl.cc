@@ -31,7 +31,7 @@ TEST_CASE("pdl changes no bit", "[pdl]") {
   CHECK(support::run_on_device(gpu.driver, with_pdl(NVFP4_PDL_ON_STATIC_WEIGHTS, problem)) == off);
 }
 
-TEST_CASE("before the wait nothing is loaded, or static weights and their scales", "[pdl][count]") {
+TEST_CASE("before the wait nothing is loaded but static weights and their scales", "[pdl][count]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   struct Row {

@@ -6,7 +6,7 @@
 #include "test/gemm/emulator.h"
 #include "test/gemm/sizes.h"
 
-TEST_CASE("a plan gives the bits of a run, again and again", "[plan]") {
+TEST_CASE("a plan gives the bits of a run again and again", "[plan]") {
   USE_GPU(gpu);
   const support::Shape shape{gpu.sized(130, 9), gpu.sized(136, 40), 640, 2};
   const Problem problem = gemm_test::forced(SOME_VARIANTS(0), make_problem(shape, Data::exact, 80));
@@ -45,7 +45,7 @@ TEST_CASE("a plan serves other operands at other addresses", "[plan]") {
   require_bits(mixed, one);
 }
 
-TEST_CASE("threads run one plan at once, each with a D of its own", "[plan][threads]") {
+TEST_CASE("threads run one plan at once each with a D of its own", "[plan][threads]") {
   USE_GPU(gpu);
   const Problem problem = make_problem({gpu.sized(65, 9), 129, 320}, Data::exact, 83);
   const support::DeviceGemm gemm(gpu.driver, problem);
@@ -76,7 +76,7 @@ TEST_CASE("threads run one plan at once, each with a D of its own", "[plan][thre
   }
 }
 
-TEST_CASE("a run of a plan may bring its own workspace, and one that will not do is refused",
+TEST_CASE("a run of a plan may bring its own workspace and one that will not do is refused",
           "[plan][sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const Problem problem =
@@ -107,7 +107,8 @@ TEST_CASE("a run of a plan may bring its own workspace, and one that will not do
   CHECK(first_word(two.desc.workspace) != ~uint64_t(0));
 }
 
-TEST_CASE("running a plan is one launch, and new operands two tensor maps more", "[plan][calls]") {
+TEST_CASE("running a plan is one launch and new operands cost two tensor maps more",
+          "[plan][calls]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   const Problem problem = make_problem({65, 129, 64}, Data::exact, 84);

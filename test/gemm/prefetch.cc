@@ -51,7 +51,7 @@ uint64_t pieces_of_c(const GeneralProblem& p, int64_t tile_rows, int64_t tile_co
 
 }  // namespace
 
-TEST_CASE("each variant asks for its C in advance, and for nothing beside it", "[prefetch]") {
+TEST_CASE("each variant asks for its C in advance and for nothing beside it", "[prefetch]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   const char* variant = EACH_VARIANT;
@@ -71,7 +71,7 @@ TEST_CASE("each variant asks for its C in advance, and for nothing beside it", "
   }
 }
 
-TEST_CASE("beta = 0 asks for no C, wherever beta lies", "[prefetch]") {
+TEST_CASE("beta = 0 asks for no C wherever beta lies", "[prefetch]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   const char* variant = EACH_VARIANT;

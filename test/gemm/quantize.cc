@@ -220,7 +220,7 @@ constexpr int32_t kLayouts[] = {NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LIN
 
 }  // namespace
 
-TEST_CASE("every fp16 and bf16 is quantized as on the host, under any scale", "[quantize]") {
+TEST_CASE("every fp16 and bf16 is quantized as on the host under any scale", "[quantize]") {
   const Gpu gpu;
   for (const Type type : {Type::f16, Type::bf16}) {
     // Row r of the first half: 16 neighbours; of the second: numbers 4096 apart, of all exponents.
@@ -238,7 +238,7 @@ TEST_CASE("every fp16 and bf16 is quantized as on the host, under any scale", "[
   }
 }
 
-TEST_CASE("fp32 of every exponent, odd rows and unaligned buffers are quantized as on the host",
+TEST_CASE("fp32 of every exponent and odd rows and unaligned buffers are quantized as on the host",
           "[quantize]") {
   const Gpu gpu;
   for (const Type type : kTypes)
@@ -259,7 +259,7 @@ TEST_CASE("fp32 of every exponent, odd rows and unaligned buffers are quantized 
 }
 
 // Blocks whose step, s * t, is known beforehand, of numbers at and beside those where codes change.
-TEST_CASE("codes change where they do on the host, at any step", "[quantize]") {
+TEST_CASE("codes change at any step where they do on the host", "[quantize]") {
   const Gpu gpu;
   Random random(17);
   const float thresholds[] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5.0f};
@@ -298,7 +298,7 @@ TEST_CASE("every row is quantized where a warp takes many", "[quantize]") {
   require_host_bits(gpu, x, call, call.t);
 }
 
-TEST_CASE("the tensor scale comes from the device, or from x itself", "[quantize]") {
+TEST_CASE("the tensor scale comes from the device or from x itself", "[quantize]") {
   const Gpu gpu;
   for (const Type type : kTypes) {
     const Matrix x = random_matrix(type, gpu.sized(140, 20), 1040, 1040, 3);
@@ -331,7 +331,7 @@ TEST_CASE("the tensor scale comes from the device, or from x itself", "[quantize
   }
 }
 
-TEST_CASE("dequantizing on the device gives the host's values, rounded once", "[quantize]") {
+TEST_CASE("dequantizing on the device gives the host's values rounded once", "[quantize]") {
   const Gpu gpu;
   const int64_t rows = 130, k = 48, ld = 50, codes_ld = 52;
   Random random(11);
@@ -392,7 +392,7 @@ TEST_CASE("dequantizing on the device gives the host's values, rounded once", "[
   }
 }
 
-TEST_CASE("scales are converted on the device as on the host, padding aside", "[quantize]") {
+TEST_CASE("scales are converted on the device as on the host but for padding", "[quantize]") {
   const Gpu gpu;
   const int64_t rows = 257, k = 80;
   Random random(5);

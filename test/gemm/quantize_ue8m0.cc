@@ -61,7 +61,7 @@ struct Case {
 }  // namespace
 
 TEST_CASE(
-    "quantize: UE8M0 scales and their codes on the device have the host's bits, and so do the "
+    "quantize: UE8M0 scales and their codes on the device have the host's bits and so do the "
     "elements made of them",
     "[quantize]") {
   USE_GPU_FOR_HALVES(gpu);

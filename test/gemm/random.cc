@@ -19,7 +19,7 @@ TEST_CASE("random problems of every field are right", "[random_gemm]") {
   }
 }
 
-TEST_CASE("a random problem is its line, and its line the problem", "[random_gemm]") {
+TEST_CASE("a random problem is its line and its line the problem", "[random_gemm]") {
   for (uint64_t i = 0; i < 50; ++i) {
     const std::string line = to_line(support::draw_gemm(7, i, 90));
     CAPTURE(line);
@@ -31,7 +31,7 @@ TEST_CASE("a random problem is its line, and its line the problem", "[random_gem
 }
 
 // A scale that the device does not see: 1 in place of what the problem says.
-TEST_CASE("a wrong problem is found, and shrunk to what is wrong", "[random_gemm]") {
+TEST_CASE("a wrong problem is found and shrunk to what is wrong", "[random_gemm]") {
   USE_GPU(gpu);
   support::GemmArena arena(gpu.driver);
   RandomGemm problem = support::draw_gemm(3, 5, gpu.info.compute_capability());

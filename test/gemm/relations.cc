@@ -249,7 +249,7 @@ void set_block(Operand& o, int64_t row, int64_t block, Mark mark) {
 
 // A column of D has one block of K of its own. What came from another stage, or one filling too
 // early or too late, would be of another block's mark.
-TEST_CASE("each block of K meets itself, by the fingerprint in D", "[relation][R9]") {
+TEST_CASE("each block of K meets itself by the fingerprint in D", "[relation][R9]") {
   USE_GPU(gpu);
   const int64_t m = 9, blocks = 148, n = blocks;  // 37 steps of 64: rings wrap
   Problem p = make_problem({m, n, 16 * blocks});
@@ -269,7 +269,7 @@ TEST_CASE("each block of K meets itself, by the fingerprint in D", "[relation][R
   }
 }
 
-TEST_CASE("a product in two halves of K, the first as C of the second, is the whole",
+TEST_CASE("a product in two halves of K with the first as C of the second is the whole",
           "[relation][R11]") {
   USE_GPU(gpu);
   const support::Shape shape = shape_on(gpu);
@@ -279,7 +279,7 @@ TEST_CASE("a product in two halves of K, the first as C of the second, is the wh
   CHECK(sums(gpu, part_of(p, shape.m, shape.n, first, shape.k - first), &half) == sums(gpu, p));
 }
 
-TEST_CASE("a problem is its first rows and columns, with others beside them", "[relation][R11]") {
+TEST_CASE("a problem is its first rows and columns with others beside them", "[relation][R11]") {
   USE_GPU(gpu);
   const support::Shape shape = shape_on(gpu);
   const Problem p = make_problem(shape, Data::exact, 49);
@@ -315,7 +315,7 @@ TEST_CASE("B times A is D by columns", "[relation][R13]") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("batches have the bits of their problems one by one, gaps or not",
+TEST_CASE("batches have the bits of their problems one by one with gaps and without",
           "[relation][R15][R16]") {
   USE_GPU(gpu);
   support::Shape shape = shape_on(gpu);

@@ -23,7 +23,7 @@ std::vector<int32_t> types(const Gpu& gpu, const char* variant) {
 
 // Products of three factors overflow and underflow in one order of multiplication alone. With an
 // activation they are the general epilogue's.
-TEST_CASE("each row of A has its tensor scale, in each batch and variant", "[row_scales]") {
+TEST_CASE("each row of A has its tensor scale in each batch and variant", "[row_scales]") {
   USE_GPU(gpu);
   const char* variant = EACH_VARIANT;
   const Shape shape{gemm_test::few_tokens(gpu, variant, gpu.sized(131, 21)), 140, 192, 2};
@@ -70,7 +70,7 @@ TEST_CASE("a stale row's factor changes no bit of its neighbours", "[row_scales]
   }
 }
 
-TEST_CASE("a plan takes new factors for the rows of A, and all of them are looked at",
+TEST_CASE("a plan takes new factors for the rows of A and all of them are looked at",
           "[row_scales]") {
   USE_GPU(gpu);
   EpilogueFields f;

@@ -35,7 +35,7 @@ std::map<int, int64_t> shortest_of_each_split(const gemm_test::Gpu& gpu, const c
 
 }  // namespace
 
-TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[sanitize]") {
+TEST_CASE("every variant and split at the sizes of compute-sanitizer", "[sanitize]") {
   USE_GPU_FOR_HALVES(gpu);
   if (gpu.info.emulated() && !gemm_test::everything())
     SKIP_TEST("for compute-sanitizer; every emulated run is checked by the emulator");
@@ -104,7 +104,7 @@ TEST_CASE("every variant and split, at the sizes of compute-sanitizer", "[saniti
 }
 
 // Each entry for grouped products, for gated ones and for both.
-TEST_CASE("every entry for groups and gates, at the sizes of compute-sanitizer", "[sanitize]") {
+TEST_CASE("every entry for groups and gates at the sizes of compute-sanitizer", "[sanitize]") {
   USE_GPU_FOR_HALVES(gpu);
   if (gpu.small() && !gemm_test::everything())
     SKIP_TEST("for compute-sanitizer; every emulated run is checked by the emulator");

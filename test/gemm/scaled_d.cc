@@ -132,7 +132,7 @@ void require_extremes(const Gpu& gpu, const Problem& operands) {
 
 }  // namespace
 
-TEST_CASE("each variant writes D with scales in the bits of its fp32 product, quantized",
+TEST_CASE("each variant writes D with scales in the bits of its quantized fp32 product",
           "[scaled_d]") {
   USE_GPU(gpu);
   const char* variant = EACH_VARIANT;
@@ -202,13 +202,14 @@ TEST_CASE("scales of D are of sums whose K partitions are added", "[scaled_d]") 
   }
 }
 
-TEST_CASE("K = 0 writes D with scales: NaN, infinity, zeros, extremes", "[scaled_d][empty]") {
+TEST_CASE("K = 0 writes D with scales: NaN and infinity and zeros and extremes",
+          "[scaled_d][empty]") {
   USE_GPU_FOR_HALVES(gpu);
   const Shape shape{5, 16 * 32, 0, 2};
   require_extremes(gpu, support::make_a16_problem(shape, NVFP4_TYPE_BF16, Data::exact, 1, {}));
 }
 
-TEST_CASE("scales of D of NaN, infinity, zeros and extremes", "[scaled_d]") {
+TEST_CASE("scales of D of NaN and infinity and zeros and extremes", "[scaled_d]") {
   USE_GPU(gpu);
   require_extremes(gpu, make_problem({5, 16 * 32, 64}));
 }
@@ -242,7 +243,7 @@ TEST_CASE("scales of D of NaN and of extremes beside other rows", "[scaled_d]") 
   }
 }
 
-TEST_CASE("a plan writes other codes and scales by another tensor scale, which its run reads",
+TEST_CASE("a plan writes other codes and scales by another tensor scale which its run reads",
           "[scaled_d]") {
   USE_GPU(gpu);
   EpilogueFields f = scaled(0);

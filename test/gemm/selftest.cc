@@ -162,7 +162,7 @@ bool short_of_time(const Gpu& gpu) { return gpu.small() && !gemm_test::everythin
 
 }  // namespace
 
-TEST_CASE("the self test passes, in its workspace alone, whatever that holds", "[selftest]") {
+TEST_CASE("the self test passes in its workspace alone whatever that holds", "[selftest]") {
   USE_GPU_FOR_HALVES(gpu);
   if (short_of_time(gpu)) SKIP_TEST("the variants before the one that is damaged below are right");
   const support::DeviceBuffer space(gpu.driver, std::vector<uint8_t>(bytes_of(gpu), 0xFF));
@@ -252,7 +252,7 @@ TEST_CASE("the self test finds a damaged general epilogue", "[selftest]") {
 }
 
 // Takes 100 s on an emulated H200: each time all variants compute.
-TEST_CASE("the self test names each variant in turn, when its kernel was damaged",
+TEST_CASE("the self test names each variant in turn when its kernel was damaged",
           "[.each][selftest]") {
   USE_GPU(gpu);
   USE_EMULATOR(gpu, emulator);

@@ -162,7 +162,7 @@ TEST_CASE("a CTA of 9.0 goes from tile to tile with MXFP4 weights", "[tiles][for
 
 // One step; a filling and a cut step; more fillings than the ring has stages, and not a multiple. A
 // pair has five tiles or six: each accumulator is used twice and more.
-TEST_CASE("a pair of 10.x computes one tile after the other, whenever its work completes",
+TEST_CASE("a pair of 10.x computes one tile after the other whenever its work completes",
           "[tiles][order]") {
   USE_FEW_PAIRS(gpu);
   USE_EMULATOR(gpu, emulator);
@@ -192,7 +192,8 @@ TEST_CASE("a pair of 10.x goes on from batch to batch", "[tiles][batch][pdl]") {
 
 // Each tile has rows and columns of its own; D leaves by boxes of 2 bytes, or by threads.
 // Eight token tiles with all weights, then the last three.
-TEST_CASE("pairs of 10.x compute every tile, group after group of token tiles", "[tiles][batch]") {
+TEST_CASE("pairs of 10.x compute every tile by group after group of token tiles",
+          "[tiles][batch]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   const support::Shape shape{10 * 128 + 9, 2 * 256 + 17, 64, 2};
   const Problem p = forced("sm100_256x128x256", make_problem(shape, Data::exact, 981));

@@ -139,7 +139,7 @@ class Run {
 
 }  // namespace
 
-TEST_CASE("a few tiles more than there are SMs are shared, and all have the reference's bits",
+TEST_CASE("a few tiles more than there are SMs are shared and all have the reference's bits",
           "[shares]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const std::string variant = GENERATE(from_range(gemm_test::taken(variants_of_several_tiles())));
@@ -159,7 +159,7 @@ TEST_CASE("a few tiles more than there are SMs are shared, and all have the refe
 
 // Three rounds: the rings go on from a part of K to whole tiles, whose stages are no multiple of
 // the groups. Sums in fp32 from one place, too.
-TEST_CASE("a CTA goes on from its part of a tile to whole ones, with any epilogue",
+TEST_CASE("a CTA goes on from its part of a tile to whole ones with any epilogue",
           "[shares][epilogue]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   if (gpu.small()) SKIP_TEST("hundreds of tiles take the emulator minutes");

@@ -53,7 +53,7 @@ TEST_CASE("sm80: each tile and split gives the reference's bits", "[sm80]") {
   require_reference(gpu, image, make_a16_problem(shape, type, Data::exact, 1, gaps), size, split);
 }
 
-TEST_CASE("sm80: any number of tokens, and any K", "[sm80]") {
+TEST_CASE("sm80: any number of tokens and any K", "[sm80]") {
   USE_SM80_GPU(gpu);
   const Sm80Image image = EACH_SM80_IMAGE;
   const int64_t m = GENERATE(1, 2, 7, 8, 9);
@@ -64,7 +64,7 @@ TEST_CASE("sm80: any number of tokens, and any K", "[sm80]") {
                     size, 1);
 }
 
-TEST_CASE("sm80: each warp's ring wraps twice, in every K partition", "[sm80]") {
+TEST_CASE("sm80: each warp's ring wraps twice in every K partition", "[sm80]") {
   USE_SM80_GPU(gpu);
   const Sm80Image image = EACH_SM80_IMAGE;
   const Sm80Size size = EACH_SM80_TILE;
@@ -82,7 +82,7 @@ TEST_CASE("sm80: eight K partitions of 16 tokens meet behind the sums of warps",
                     {16, 4}, 8);
 }
 
-TEST_CASE("sm80: linear scales, with rows of any length", "[sm80]") {
+TEST_CASE("sm80: linear scales with rows of any length", "[sm80]") {
   USE_SM80_GPU(gpu);
   const Sm80Image image = EACH_SM80_IMAGE;
   const int64_t k = GENERATE(336, 576, 768);
@@ -98,7 +98,7 @@ TEST_CASE("sm80: all 16 x 127 pairs of element and scale are decoded exactly", "
   CHECK(run(gpu, Sm80Kernels(gpu, image), p, {8, 4}, 1) == support::reference(p));
 }
 
-TEST_CASE("sm80: NaN and infinity follow IEEE, and a NaN scale its row", "[sm80]") {
+TEST_CASE("sm80: NaN and infinity follow IEEE and a NaN scale its row", "[sm80]") {
   USE_SM80_GPU(gpu);
   const Sm80Image image = EACH_SM80_IMAGE;
   const int32_t type = EACH_SM80_TYPE;
@@ -127,7 +127,7 @@ TEST_CASE("sm80: off the exact grid each tile is inside the bound of 9.0", "[sm8
   CHECK(support::compare_bound(p, d, support::reference(p), 90).passed());
 }
 
-TEST_CASE("sm80: both images give the same bits, for every tile that a token is in", "[sm80]") {
+TEST_CASE("sm80: both images give the same bits for every tile that a token is in", "[sm80]") {
   USE_SM80_GPU(gpu);
   const std::vector<Sm80Image> images = gemm_test::sm80_images();
   const Problem p = make_a16_problem({20, 70, 2320}, NVFP4_TYPE_BF16, Data::random, 905);
@@ -182,7 +182,7 @@ TEST_CASE("sm80: nothing beyond the operands is read", "[sm80]") {
 
 // The second product takes what the first one writes, as its tokens or as its weights. The emulator
 // knows of an order between them only by griddepcontrol.wait.
-TEST_CASE("sm80: earlier grids end before tokens are read, and weights that they may write",
+TEST_CASE("sm80: earlier grids end before tokens are read and weights that they may write",
           "[sm80]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   if (gemm_test::sm80_images().empty()) SKIP_TEST("this build has no image of kernel/sm80");

@@ -6,7 +6,8 @@
 #include "test/gemm/emulator.h"
 #include "test/gemm/sizes.h"
 
-TEST_CASE("each tile of 9.0 gives the reference's bits, alone and along K in clusters", "[sm90]") {
+TEST_CASE("each tile of 9.0 gives the reference's bits and alone and along K in clusters",
+          "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const char* variant = EACH_VARIANT;
   // Tails of M, N and K, two batches; the second is cut into several CTAs along K.
@@ -154,7 +155,7 @@ TEST_CASE("a NaN scale on 9.0 makes NaN of its row or column alone", "[sm90]") {
 
 // After the kernel that puts tokens into the workspace weights are always loaded ahead of the
 // wait.
-TEST_CASE("9.0 waits for earlier grids before tokens, and before weights that they may write",
+TEST_CASE("9.0 waits for earlier grids before tokens and before weights that they may write",
           "[sm90]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   USE_EMULATOR(gpu, emulator);

@@ -82,7 +82,7 @@ TEST_CASE("CTAs of 10.x share a short K in as many parts as the caller names", "
   gemm_test::require_reference_bits(gpu, forced(variant, p));
 }
 
-TEST_CASE("parts of K on 10.x are added in their order, in fp32", "[split]") {
+TEST_CASE("parts of K on 10.x are added in their order in fp32", "[split]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   // 18 fillings: 5, 5, 4 and 4, or 9 and 9. 100 tokens reach the last part's CTA: only from the
   // third on does it show who adds its own part first, since two parts commute.

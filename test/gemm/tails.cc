@@ -3,7 +3,7 @@
 // inside the first, fill one, start the second, and go round the ring of stages more than once.
 #include "test/gemm/sizes.h"
 
-TEST_CASE("every M meets every N, inside and just beyond a tile", "[tails]") {
+TEST_CASE("every M meets every N inside and just beyond a tile", "[tails]") {
   USE_GPU(gpu);
   const char* variant = EACH_VARIANT;
   const int64_t m = GENERATE(1, 7, 63, 65, 127, 129, 200, 300);
@@ -33,7 +33,7 @@ TEST_CASE("every number of 64-steps up to nine is multiplied once", "[tails]") {
                                         Data::exact, 1)));
 }
 
-TEST_CASE("the ring of stages wraps once, twice and many times", "[tails]") {
+TEST_CASE("the ring of stages wraps once and twice and many times", "[tails]") {
   USE_GPU(gpu);
   if (gpu.small())
     SKIP_TEST("one tile of an emulated Hopper is cut along K: sm90.cc fills its ring");

@@ -10,7 +10,7 @@
   GENERATE(support::Shape{128, 256, 4096}, support::Shape{300, 130, 2112}, \
            support::Shape{65, 129, 640, 3}, support::Shape{1, 1, 64})
 
-TEST_CASE("each variant of 10.x gives a whole K the same bits, and the planner's choice has those",
+TEST_CASE("each variant of 10.x gives a whole K the same bits and the planner's choice has those",
           "[variant]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   const support::Shape shape = SOME_SHAPES;
@@ -24,7 +24,7 @@ TEST_CASE("each variant of 10.x gives a whole K the same bits, and the planner's
   CHECK(bits.count(support::run_on_device(gpu.driver, problem)) == 1);
 }
 
-TEST_CASE("what the planner of 9.0 chooses is inside the bound, and has the same bits again",
+TEST_CASE("what the planner of 9.0 chooses is inside the bound and has the same bits again",
           "[variant]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   support::Shape shape = SOME_SHAPES;

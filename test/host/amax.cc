@@ -68,7 +68,7 @@ std::string explained(const Desc& g) {
 
 }  // namespace
 
-TEST_CASE("d_amax and d_row_amax are maxima of D in fp32, whatever its type and order") {
+TEST_CASE("d_amax and d_row_amax are maxima of D in fp32 whatever its type and order") {
   Product p;
   REQUIRE(nvfp4_gemm_reference(&p.g) == NVFP4_SUCCESS);
   CHECK(p.amax[0] == p.largest(0, kL * kM * kN));
@@ -94,7 +94,7 @@ TEST_CASE("d_amax and d_row_amax are maxima of D in fp32, whatever its type and 
 }
 
 TEST_CASE(
-    "Maxima join what is there: a NaN stays, a larger one too, and what has a sign does not") {
+    "Maxima join what is there: a NaN stays and a larger one too and what has a sign does not") {
   Product p;
   p.c[3] = std::numeric_limits<float>::quiet_NaN();
   const float nan = p.c[3];
@@ -160,7 +160,7 @@ TEST_CASE("Of a product without rows or columns no maximum is touched") {
   }
 }
 
-TEST_CASE("explain says which maxima there are, and gives the options that ask for them") {
+TEST_CASE("explain says which maxima there are and gives the options that ask for them") {
   Product p;
   p.g.a = p.g.b = p.g.c = reinterpret_cast<void*>(uintptr_t{1} << 40);
   p.g.a_scales = p.g.b_scales = p.g.a;

@@ -335,8 +335,7 @@ TEST_CASE("A NULL descriptor is refused by every function that takes one") {
   CHECK(std::string(nvfp4_last_error()) == "desc is NULL and is required here");
 }
 
-TEST_CASE(
-    "struct_size: smaller is refused, larger is accepted with a tail of zeros up to 4096 bytes") {
+TEST_CASE("struct_size: smaller is refused and larger is accepted with zeros up to 4096 bytes") {
   alignas(16) unsigned char bytes[8192] = {};
   const Desc g = good();
   memcpy(bytes, &g, sizeof g);
@@ -381,7 +380,7 @@ TEST_CASE("Of a struct that ends where d_amax begins nothing beyond is read") {
   nvfp4_gemm_plan_destroy(plan);
 }
 
-TEST_CASE("Addresses of what is not there, or not a plan's, are refused by name when it is run") {
+TEST_CASE("Addresses of what is not there or not a plan's are refused by name when it is run") {
   Desc g = good();
   g.m = 0;  // a plan of nothing needs no driver
   nvfp4_gemm_plan* plan = nullptr;
@@ -414,7 +413,7 @@ TEST_CASE("Addresses of what is not there, or not a plan's, are refused by name 
   nvfp4_gemm_plan_destroy(plan);
 }
 
-TEST_CASE("A plan of a gated product takes other addresses of b2, and no other plan does") {
+TEST_CASE("A plan of a gated product takes other addresses of b2 and no other plan does") {
   float one = 1;
   for (const bool gated : {true, false}) {
     Desc g = good();
@@ -438,7 +437,7 @@ TEST_CASE("A plan of a gated product takes other addresses of b2, and no other p
   }
 }
 
-TEST_CASE("A plan of groups takes other row ends, an empty one too, and no other plan does") {
+TEST_CASE("A plan of groups takes other row ends and an empty one too and no other plan does") {
   Desc g = good();
   g.m = 0;  // a plan of nothing needs no driver
   g.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
@@ -466,7 +465,7 @@ TEST_CASE("A plan of groups takes other row ends, an empty one too, and no other
   nvfp4_gemm_plan_destroy(plan);
 }
 
-TEST_CASE("supported() serves NVFP4 tokens on 9.0 and 10.x, 16-bit ones from 8.0 on") {
+TEST_CASE("supported() serves NVFP4 tokens on 9.0 and 10.x and 16-bit ones from 8.0 on") {
   Desc g = good();
   g.m = 8;  // tokens that need no workspace on 9.0
   Desc halves = g;
@@ -497,7 +496,8 @@ TEST_CASE("A bad argument is reported before an unsupported compute capability")
   CHECK(nvfp4_gemm_supported(&g, 75) == NVFP4_STATUS_INVALID_VALUE);
 }
 
-TEST_CASE("The reference takes what a run takes, and linear scales, smaller K, odd addresses") {
+TEST_CASE(
+    "The reference takes what a run takes and linear scales and smaller K and odd addresses") {
   // Sizes of 0 batches check all rules up to the empty ones without touching memory.
   Desc g = good();
   g.m = 0;

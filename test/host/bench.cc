@@ -34,7 +34,7 @@ std::string cell(const std::string& row, const std::string& column) {
 
 }  // namespace
 
-TEST_CASE("quantiles are samples, whatever their order", "[bench]") {
+TEST_CASE("quantiles are samples whatever their order", "[bench]") {
   const std::vector<double> samples = {5, 1, 4, 2, 3};
   CHECK(bench::median(samples) == 3);
   CHECK(bench::quantile(samples, 0) == 1);
@@ -74,7 +74,7 @@ TEST_CASE("a working set comes back after more than three times the L2", "[bench
   }
 }
 
-TEST_CASE("shapes are MxNxK, or refused with an example", "[bench]") {
+TEST_CASE("shapes are MxNxK or refused with an example", "[bench]") {
   const Shape s = bench::parse_shape("128x7168x2048");
   CHECK((s.m == 128 && s.n == 7168 && s.k == 2048 && s.l == 1));
   for (const char* wrong : {"", "128", "128x7168", "128x7168x2048x1", "0x1x64", "1x-1x64", "axbxc",
@@ -84,7 +84,7 @@ TEST_CASE("shapes are MxNxK, or refused with an example", "[bench]") {
   }
 }
 
-TEST_CASE("a row of the table has a cell for each column, empty where there is no figure",
+TEST_CASE("a row of the table has a cell for each column that is empty without a figure",
           "[bench]") {
   const Shape s{128, 7168, 2048};
   bench::Row r;

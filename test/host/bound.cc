@@ -108,7 +108,7 @@ Problem cancelling(int64_t k, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("wgmma's model stays inside the bound of 9.0, whatever a step takes", "[bound]") {
+TEST_CASE("wgmma's model stays inside the bound of 9.0 whatever a step takes", "[bound]") {
   Random random(31);
   double largest = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {

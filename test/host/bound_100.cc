@@ -189,7 +189,7 @@ TEST_CASE("the models of 10.x stay inside their bound at the edges of the scales
   CHECK(largest > 0.1);  // the sums were inexact
 }
 
-TEST_CASE("the worst sums found for 10.x are more than half of the bound, in each of its terms",
+TEST_CASE("the worst sums found for 10.x are more than half of the bound in each of its terms",
           "[bound]") {
   for (const Model model : {groups, zero_raises, zero_rests}) {
     CAPTURE(int(model));

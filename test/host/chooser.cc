@@ -43,21 +43,21 @@ TEST_CASE("A variant is chosen over the planner's by more than the spread and on
   CHECK(choose_variant(measured("", 100, 4), {measured("a", 97, 0)}) == nullptr);
 }
 
-TEST_CASE("Times that come in any order are sorted, and one sample is a statistic") {
+TEST_CASE("Times that come in any order are sorted and one sample is a statistic") {
   CHECK(statistic_of({3, 1, 2}).median == 2);
   CHECK(statistic_of({3, 1, 2}).p10 == 1);
   CHECK(statistic_of({3, 1, 2}).p90 == 3);
   CHECK(statistic_of({7}).spread() == 0);
 }
 
-TEST_CASE("The fastest few are measured again, as many as there are") {
+TEST_CASE("The fastest few are measured again as many as there are") {
   const std::vector<Measured> all = {measured("a", 3, 0), measured("b", 1, 0), measured("c", 2, 0)};
   CHECK(finalists(all, 2) == std::vector<size_t>{1, 2});
   CHECK(finalists(all, 9) == std::vector<size_t>{1, 2, 0});
   CHECK(finalists({}, 2).empty());
 }
 
-TEST_CASE("A table says what it was measured on, and each winner with its times") {
+TEST_CASE("A table says what it was measured on and each winner with its times") {
   const std::vector<TunedRow> rows = {
       {{64, 5120, 5120, 1}, NVFP4_TYPE_NONE, "sm90_64x64x256/2", 9, 8},
       {{16, 4096, 5120, 2}, NVFP4_TYPE_BF16, "sm90_bf16_64x16x256", 9.5, 8.25}};
@@ -71,7 +71,7 @@ TEST_CASE("A table says what it was measured on, and each winner with its times"
         std::string::npos);
 }
 
-TEST_CASE("A column of a table is as wide as its widest value, heading or expected value") {
+TEST_CASE("A column of a table is as wide as its widest value or heading or expected value") {
   Table table({{"shape"}, {"us", true}, {"variant"}});
   CHECK(table.line({"1 x 2", "1.00", "a"}) == "1 x 2  1.00  a");
   table.expect({"128 x 7168 x 16384", "12345.67"});

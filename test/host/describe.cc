@@ -80,7 +80,7 @@ TEST_CASE("On 10.7 and 11.0 kernels of 10.x are taken where a variant names one"
   CHECK(described(g, capability, 20).proof == NVFP4_PROOF_PUBLISHED);
 }
 
-TEST_CASE("describe says pairs, stores by TMA and grids of many tiles", "[describe]") {
+TEST_CASE("describe says pairs and stores by TMA and grids of many tiles", "[describe]") {
   nvfp4_gemm_desc g = problem(4096, 4096, 4096, 2);
   const nvfp4_plan_info info = described(g, 100, 148);
   CHECK(info.tile_ctas == 2);
@@ -139,7 +139,7 @@ TEST_CASE("describe says where D with scales has code of its own", "[describe]")
         NVFP4_EPILOGUE_GENERAL);
 }
 
-TEST_CASE("describe says what is shared along K on 9.0, and what the planner predicts",
+TEST_CASE("describe says what is shared along K on 9.0 and what the planner predicts",
           "[describe]") {
   const nvfp4_plan_info info = described(problem(1, 64 * 160, 8192), 90, 132);
   CHECK(std::string(info.variant) == "sm90_64x1x256");

@@ -14,7 +14,7 @@ using host_test::probe;
 using host_test::starting_with;
 using Lines = std::vector<std::string>;
 
-TEST_CASE("Without a driver a run answers NO_DRIVER with the loader's reason, again and again") {
+TEST_CASE("Without a driver a run answers NO_DRIVER with the loader's reason again and again") {
   const Lines lines = probe(DriverChoice::none, "run run");
   REQUIRE(lines.size() == 2);
   CHECK(lines[0] == lines[1]);
@@ -25,7 +25,7 @@ TEST_CASE("An empty problem succeeds without a driver and without pointers") {
   CHECK(probe(DriverChoice::none, "run-empty") == Lines{"NVFP4_SUCCESS: "});
 }
 
-TEST_CASE("A driver that is too old, a stub or without devices is named") {
+TEST_CASE("A driver that is too old or a stub or without devices is named") {
   struct Row {
     const char *environment, *answer;
   };
@@ -148,7 +148,7 @@ TEST_CASE("A device without a kernel is refused before an image is tried") {
   CHECK(starting_with(lines, "call cuLibrary").empty());
 }
 
-TEST_CASE("A run makes two tensor maps and one launch, with the numbers of the problem") {
+TEST_CASE("A run makes two tensor maps and one launch with the numbers of the problem") {
   const Lines lines = probe(DriverChoice::fake, "run");
   CHECK(starting_with(lines, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
 
@@ -177,7 +177,7 @@ TEST_CASE("A run makes two tensor maps and one launch, with the numbers of the p
                  "tiles=4,3 alpha=1.5 kept=1 "));
 }
 
-TEST_CASE("pairs of CTAs are as many as run at once, which the driver is asked once") {
+TEST_CASE("pairs of CTAs are as many as run at once and the driver is asked once") {
   const Lines lines = probe(DriverChoice::fake, "run-pairs run-pairs");
   CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 2);
   const Lines asked = starting_with(lines, "call cuOccupancyMaxActiveClusters");
@@ -191,7 +191,7 @@ TEST_CASE("pairs of CTAs are as many as run at once, which the driver is asked o
   CHECK(starting_with(probe(DriverChoice::fake, "run"), "call cuOccupancy").empty());
 }
 
-TEST_CASE("pdl is one launch attribute, and a promise about weights one parameter") {
+TEST_CASE("pdl is one launch attribute and a promise about weights is one parameter") {
   const Lines lines = probe(DriverChoice::fake, "run run-pdl1 run-pdl2");
   CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 3);
   const Lines launches = starting_with(lines, "call cuLaunchKernelEx");
@@ -227,7 +227,7 @@ TEST_CASE("Every entry of a tile may use as much shared memory as it is launched
   CHECK(std::stoi(set[1]) <= 227 * 1024);  // what a block of compute capability 10.x can have
 }
 
-TEST_CASE("A second run loads nothing, asks nothing of the device and launches again") {
+TEST_CASE("A second run loads nothing and asks nothing of the device and launches again") {
   const Lines once = probe(DriverChoice::fake, "run"), twice = probe(DriverChoice::fake, "run run");
   for (const char* call : {"call cuInit", "call cuLibraryLoadData", "call cuLibraryGetKernel",
                            "call cuKernelSetAttribute", "call cuDeviceGetAttribute"}) {
@@ -246,7 +246,7 @@ TEST_CASE("Thirty-two threads that make the first call together open the driver 
   CHECK(starting_with(lines, "call cuLaunchKernelEx").size() == 32);
 }
 
-TEST_CASE("An image that is not for the GPU (209) gives way to the next, and the PTX is the last") {
+TEST_CASE("An image that is not for the GPU (209) gives way to the next and the PTX is the last") {
   SECTION("at load") {
     const Lines lines = probe(DriverChoice::fake, "run",
                               "FAKE_ANSWERS=cuLibraryLoadData:1:209,cuLibraryLoadData:3:0");
@@ -309,7 +309,7 @@ TEST_CASE("A second device of the same kind gets its own shared memory and no se
   }
 }
 
-TEST_CASE("A second device of another kind gets its own image, or its own refusal") {
+TEST_CASE("A second device of another kind gets its own image or its own refusal") {
   const Lines lines =
       probe(DriverChoice::fake, "run run", "FAKE_SECOND_CAPABILITY=103 NVFP4_LOG=2");
   CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 2);
@@ -327,7 +327,7 @@ TEST_CASE("A second device of another kind gets its own image, or its own refusa
 }
 
 // Every call that a run makes, and every kind of answer.
-TEST_CASE("A failing driver call is named, mapped, and the next run works") {
+TEST_CASE("A failing driver call is named and mapped and the next run works") {
   const std::string call =
       GENERATE("cuDeviceGetCount", "cuCtxGetCurrent", "cuCtxGetDevice", "cuDeviceGetAttribute",
                "cuLibraryLoadData", "cuLibraryGetKernel", "cuKernelSetAttribute",
@@ -388,7 +388,7 @@ TEST_CASE("A fork before the first use does not matter to parent or child") {
   CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 2);
 }
 
-TEST_CASE("NVFP4_LOG is silent by default, 1 prints errors, 2 calls, 3 detail") {
+TEST_CASE("NVFP4_LOG is silent by default and prints errors at 1 and calls at 2 and detail at 3") {
   const auto logged = [](const char* environment, const char* actions) {
     return starting_with(probe(DriverChoice::fake, actions, environment), "nvfp4: ").size();
   };
@@ -406,7 +406,8 @@ TEST_CASE("NVFP4_LOG is silent by default, 1 prints errors, 2 calls, 3 detail") 
 
 // The same with the driver that the emulator is: identities and versions that it can be told to
 // have.
-TEST_CASE("Run on the emulated driver: each refusal of device, driver and context has its status") {
+TEST_CASE(
+    "Run on the emulated driver: each refusal of device and driver and context has its status") {
   struct Row {
     const char *actions, *environment, *status;
   };

@@ -122,7 +122,7 @@ TEST_CASE("A caller that flushes subnormal numbers gets the same answers") {
   CHECK(flushed == usual);
 }
 
-TEST_CASE("A decimal comma of the program's locale is in no sentence, log line or replay line") {
+TEST_CASE("A decimal comma of the program's locale is in no sentence or log line or replay line") {
   nvfp4_gemm_desc g = problem(), refused = problem();
   g.alpha = 0.1f, refused.beta = 1.5f;
   const std::string usual = explained(g);

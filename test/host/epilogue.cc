@@ -19,7 +19,7 @@ Desc plain() {
 
 }  // namespace
 
-TEST_CASE("Only rows of D, of what a column has alone, are not the general epilogue") {
+TEST_CASE("Only rows of D without more than a column's factor are not the general epilogue") {
   const float one = 1;
   CHECK(nvfp4::make_epilogue(plain()).kind == nvfp4::kEpiloguePlain);
   const std::function<void(Desc&)> plain_too[] = {
@@ -103,7 +103,7 @@ TEST_CASE("D with scales has a kind of its own where its blocks begin at multipl
   CHECK(nvfp4::make_epilogue(g).kind == nvfp4::kEpilogueGeneral);
 }
 
-TEST_CASE("C by value of beta = 0 is none, and by pointer it is one") {
+TEST_CASE("C by value of beta = 0 is none and by pointer it is one") {
   const float one = 1;
   Desc g = plain();
   g.c_type = NVFP4_TYPE_BF16, g.c = &one;
@@ -114,7 +114,7 @@ TEST_CASE("C by value of beta = 0 is none, and by pointer it is one") {
   CHECK(nvfp4::make_epilogue(g).c_type == nvfp4::kTypeBf16);
 }
 
-TEST_CASE("Steps of C and D follow their order, and one batch has no stride") {
+TEST_CASE("Steps of C and D follow their order and one batch has no stride") {
   Desc g = plain();
   g.c_ld = 300, g.c_batch_stride = 7;
   nvfp4::EpilogueParams p = nvfp4::make_epilogue(g);
@@ -126,7 +126,7 @@ TEST_CASE("Steps of C and D follow their order, and one batch has no stride") {
   CHECK(p.c_batch_stride == 7);
 }
 
-TEST_CASE("One factor of B serves all columns, as more columns than there are do") {
+TEST_CASE("One factor of B serves all columns as more columns than there are do") {
   Desc g = plain();
   CHECK(nvfp4::make_epilogue(g).columns_a_factor == 200);
   g.b_tensor_scale_columns = 128;

@@ -41,7 +41,7 @@ TEST_CASE("The choice and the fastest six are timed again") {
   CHECK(worth_timing_again(rows).size() == 7);
 }
 
-TEST_CASE("A row of the CSV has a shape's plans, the predictions and the times there are") {
+TEST_CASE("A row of the CSV has a shape's plans and the predictions and the times there are") {
   std::vector<EveryRow> rows = rows_of({10.25, 9, 8, 7, 6});
   rows[0].plan.whole = 132;
   rows[0].us = {11, 13, 12};

@@ -101,7 +101,7 @@ TEST_CASE("explain gives the published speed of light of the task's shapes") {
   CHECK(contains(explained(problem(4096, 4096, 4096)), "\nbound     18.893 us: memory 6.827 at "));
 }
 
-TEST_CASE("The replay line has what differs from the default, and nothing else") {
+TEST_CASE("The replay line has what differs from the default and nothing else") {
   nvfp4_gemm_desc g = problem(65, 129, 320, 2);
   g.a_ld = 352, g.b_ld = 384, g.d_ld = 131, g.alpha = 0.1f;
   g.a_batch_stride = 65 * 352, g.b_batch_stride = 0, g.d_batch_stride = 65 * 131;
@@ -202,7 +202,7 @@ TEST_CASE("A compute capability below 0 is written as the number that was given"
   CHECK(contains(explained(g, -1), "device    compute capability -1, 148 SMs\n"));
 }
 
-TEST_CASE("explain takes device identities as numbers: waves change, the plan does not") {
+TEST_CASE("explain takes device identities as numbers: waves change but the plan does not") {
   const nvfp4_gemm_desc g = problem(512, 7168, 2048);
   const std::string large = explained(g, 103, 160), small = explained(g, 103, 20);
   CHECK(contains(large, "image     sm_100f cubin, else compute_100f PTX\n"));
@@ -251,7 +251,7 @@ TEST_CASE("explain's predicted microseconds are near those measured on an H200")
   CHECK(!contains(explained(problem(128, 7168, 2048)), "\ntime "));  // no Blackwell was measured
 }
 
-TEST_CASE("explain refuses what a run refuses, and a buffer that is too small") {
+TEST_CASE("explain refuses what a run refuses and a buffer that is too small") {
   nvfp4_gemm_desc g = problem(128, 256, 256);
   char text[64];
   CHECK(nvfp4_gemm_explain(nullptr, 100, 148, text, sizeof text) == NVFP4_STATUS_NULL_POINTER);
@@ -277,7 +277,7 @@ TEST_CASE("explain refuses what a run refuses, and a buffer that is too small") 
   CHECK(nvfp4_gemm_explain(&g, 100, 148, text, sizeof text) == NVFP4_STATUS_INVALID_VALUE);
 }
 
-TEST_CASE("workspace_bytes is 0 for every variant, or the refusal of a run") {
+TEST_CASE("workspace_bytes is 0 for every variant or the refusal of a run") {
   nvfp4_gemm_desc g = problem(128, 256, 256);
   for (const char* variant : {static_cast<const char*>(nullptr), "sm100_128x64x256",
                               "sm100_128x128x256", "sm100_256x256x256"}) {
@@ -294,7 +294,7 @@ TEST_CASE("workspace_bytes is 0 for every variant, or the refusal of a run") {
   CHECK(bytes == 7);
 }
 
-TEST_CASE("explain says what a call does about linear scales, and how to avoid it on 10.x") {
+TEST_CASE("explain says what a call does about linear scales and how to avoid it on 10.x") {
   nvfp4_gemm_desc g = problem(128, 7168, 2048);
   g.workspace = reinterpret_cast<void*>(uint64_t{6} << 44);
   g.workspace_bytes = uint64_t{1} << 30;
@@ -314,7 +314,7 @@ TEST_CASE("explain says what a call does about linear scales, and how to avoid i
   CHECK(contains(read, " --a-scales linear --b-scales linear\n"));
 }
 
-TEST_CASE("on 10.x linear scales need their tiles as a workspace, of each batch that has some") {
+TEST_CASE("on 10.x linear scales need their tiles as a workspace for each batch that has some") {
   const auto needs = [](const nvfp4_gemm_desc& g, int32_t capability) {
     uint64_t bytes = 7;
     REQUIRE(nvfp4_gemm_workspace_bytes(&g, capability, &bytes) == NVFP4_SUCCESS);

@@ -161,7 +161,7 @@ TEST_CASE("Each activation stays within the error that the numerics page states"
   }
 }
 
-TEST_CASE("Activations of NaN, infinities, zeros and what rounds to zero") {
+TEST_CASE("Activations of NaN and infinities and zeros and what rounds to zero") {
   const float infinity = std::numeric_limits<float>::infinity();
   const auto bits = [](int32_t activation, float x) {
     return nvfp4::activate(activation, f32(x)).bits;

@@ -456,7 +456,7 @@ int play_all(const Function& function) {
 
 }  // namespace
 
-TEST_CASE("Each driver call fails at several turns, and with each status, in each function") {
+TEST_CASE("Each driver call fails at several turns and with each status in each function") {
   if (!host_test::emulator_is_built()) SKIP_TEST("the emulator is not built");
   std::string told;
   const auto play_functions = [] {

@@ -131,7 +131,7 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("formats: the harness has the library's, and refuses what is none") {
+TEST_CASE("formats: the harness has the library's and refuses what is none") {
   REQUIRE(std::size(support::kScaledFormats) == std::size(nvfp4::kOperandFormats));
   for (const nvfp4::OperandFormat& row : nvfp4::kOperandFormats) {
     CAPTURE(row.format);
@@ -146,7 +146,7 @@ TEST_CASE("formats: the harness has the library's, and refuses what is none") {
   CHECK_THROWS_WITH(block_of(-1), "-1 is no operand format");
 }
 
-TEST_CASE("formats: the reference rounds the exact sum once, whatever the scales are") {
+TEST_CASE("formats: the reference rounds the exact sum once whatever the scales are") {
   const int32_t format = GENERATE(from_range(std::begin(kFormats), std::end(kFormats)));
   const int32_t a_type =
       GENERATE(int32_t{NVFP4_TYPE_NONE}, int32_t{NVFP4_TYPE_F16}, int32_t{NVFP4_TYPE_BF16});
@@ -163,7 +163,7 @@ TEST_CASE("formats: the reference rounds the exact sum once, whatever the scales
   }
 }
 
-TEST_CASE("formats: the scale byte 255 is NaN, and reaches its row or column alone") {
+TEST_CASE("formats: the scale byte 255 is NaN and reaches only its row or column") {
   const int32_t format = GENERATE(from_range(std::begin(kFormats), std::end(kFormats)));
   Product p(format, NVFP4_TYPE_NONE, 1, true);
   p.a_scales[size_t(p.k / block_of(format))] = 0xFF;

@@ -89,7 +89,7 @@ TEST_CASE("silu(x) * y on the host is near double arithmetic") {
   check_near(data, z);
 }
 
-TEST_CASE("RMSNorm on the host is near double arithmetic, and adds the residual") {
+TEST_CASE("RMSNorm on the host is near double arithmetic and adds the residual") {
   Data data;
   const Data before = data;
   const nvfp4_fused_quantize_desc q = data.desc(NVFP4_FUSED_RMS_NORM);

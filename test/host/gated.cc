@@ -89,7 +89,7 @@ std::vector<float> half_of(const GeneralProblem& both, bool second) {
 
 }  // namespace
 
-TEST_CASE("A gated product of known numbers: plain, and with the constants of gpt-oss") {
+TEST_CASE("A gated product of known numbers: plain and with the constants of gpt-oss") {
   // reach: computed in double by the formula of others' kernels
   const struct {
     float x, y;
@@ -106,7 +106,7 @@ TEST_CASE("A gated product of known numbers: plain, and with the constants of gp
   }
 }
 
-TEST_CASE("A gated product of NaN, infinities and zeros") {
+TEST_CASE("A gated product of NaN and infinities and zeros") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(std::isnan(of(nan, 1)));
   CHECK(std::isnan(of(1, nan)));
@@ -120,7 +120,7 @@ TEST_CASE("A gated product of NaN, infinities and zeros") {
   CHECK(of_gpt_oss(-1e30f, 1) == 0);
 }
 
-TEST_CASE("A gated product agrees with doubles, whatever its constants are") {
+TEST_CASE("A gated product agrees with doubles whatever its constants are") {
   support::Random random(5);
   const auto value = [&] { return float(int(random.below(40001)) - 20000) / 1000; };
   for (int i = 0; i < 3000; ++i) {
@@ -139,7 +139,7 @@ TEST_CASE("A gated product agrees with doubles, whatever its constants are") {
   }
 }
 
-TEST_CASE("A gated product has the bits of its two products, activated and multiplied in fp32") {
+TEST_CASE("A gated product has the bits of its two products that fp32 activates and multiplies") {
   support::Random random(17);
   for (int i = 0; i < 60; ++i) {
     const support::Shape shape{1 + random.below(40), 16 * (1 + random.below(5)),
@@ -171,7 +171,7 @@ TEST_CASE("A gated product has the bits of its two products, activated and multi
   }
 }
 
-TEST_CASE("A gated product is another with b and b2 exchanged, and the same of halves of one b") {
+TEST_CASE("A gated product is another with b and b2 exchanged and the same of halves of one b") {
   const support::Shape shape{5, 64, 64};
   EpilogueFields f;
   f.gated = true, f.activation = NVFP4_ACTIVATION_SILU, f.d_type = NVFP4_TYPE_F32;
@@ -193,7 +193,7 @@ TEST_CASE("A gated product is another with b and b2 exchanged, and the same of h
   CHECK(d == p.reference());
 }
 
-TEST_CASE("What goes with b2, and what does not, is refused by its name") {
+TEST_CASE("What is set without b2 or must not be set with it is refused by its name") {
   static float one = 1;
   const struct {
     const char* sentence;

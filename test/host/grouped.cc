@@ -125,14 +125,14 @@ TEST_CASE("grouped: tokens that the tile's kernel does not take are not given to
   CHECK(x.supported(100) == NVFP4_STATUS_NOT_SUPPORTED);
 }
 
-TEST_CASE("grouped: batch strides of A, C and D are not looked at", "[grouped]") {
+TEST_CASE("grouped: batch strides of A and C and D are not looked at", "[grouped]") {
   Experts x;
   x.gemm.a_batch_stride = -3, x.gemm.c_batch_stride = -5, x.gemm.d_batch_stride = 1;
   x.gemm.a_scales_batch_stride_bytes = 7;
   CHECK(x.supported() == NVFP4_SUCCESS);
 }
 
-TEST_CASE("grouped: row ends are there, aligned and apart from D", "[grouped]") {
+TEST_CASE("grouped: row ends are there and aligned and apart from D", "[grouped]") {
   Experts x;
   nvfp4_gemm_desc& g = x.gemm;
   g.m = 1, g.n = g.k = g.l = 1, g.k = 16;
@@ -156,7 +156,7 @@ TEST_CASE("grouped: row ends are there, aligned and apart from D", "[grouped]") 
   CHECK(x.supported(100) == NVFP4_STATUS_OVERLAP);
 }
 
-TEST_CASE("grouped: nothing is there where no rows, groups or columns are", "[grouped]") {
+TEST_CASE("grouped: nothing is there where no rows or groups or columns are", "[grouped]") {
   const auto empty = [](Grouped&, nvfp4_gemm_desc&) {};
   CHECK(changed(empty) == NVFP4_SUCCESS);
   Experts x;
@@ -205,7 +205,7 @@ TEST_CASE("grouped: the grid has the most tiles that a division of the rows has"
   CHECK(many.supported() == NVFP4_STATUS_INVALID_VALUE);
 }
 
-TEST_CASE("grouped: on 10.x linear scales become tiles, of which each group begins one",
+TEST_CASE("grouped: on 10.x linear scales become tiles of which each group begins one",
           "[grouped]") {
   Experts few;
   const nvfp4_plan_info info = few.plan(100);
@@ -232,7 +232,7 @@ TEST_CASE("grouped: explain says groups and their tiles in a buffer that is larg
   CHECK(nvfp4_grouped_explain(&x.grouped, 90, 132, text, 20) == NVFP4_STATUS_INVALID_VALUE);
 }
 
-TEST_CASE("grouped gated: planned with the entries for both, whose tiles have half the columns",
+TEST_CASE("grouped gated: planned with the entries for both and tiles of half the columns",
           "[grouped][gated]") {
   const float one = 1;
   Experts x(512);  // 64 rows a group

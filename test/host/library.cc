@@ -43,7 +43,7 @@ std::string file_text(const char* path) {
 
 }  // namespace
 
-TEST_CASE("The library exports the functions that its header declares, and nothing else") {
+TEST_CASE("The library exports the functions that its header declares and nothing else") {
   const std::set<std::string> declared = all_matches(
       file_text("include/nvfp4_gemm.h"), "NVFP4_API [a-z0-9_ ]*[ *](nvfp4_[a-z0-9_]+)\\(");
   CHECK(declared.size() > 20);  // or the expression finds nothing
@@ -67,7 +67,7 @@ TEST_CASE("The library needs the C library and nothing else") {
 }
 
 // malloc and posix_memalign: a log callback and a plan. That nothing else uses them: plans.cc.
-TEST_CASE("The library cannot open files or start programs, and hardly allocate") {
+TEST_CASE("The library cannot open files or start programs and hardly allocate") {
   const std::string symbols =
       output_of("nm -D --undefined-only " + host_test::built("libnvfp4gemm.so"));
   const std::set<std::string> used = all_matches(symbols, " U (\\w+)");
@@ -124,7 +124,7 @@ TEST_CASE("Every status of the header has its own name and its own sentence") {
   }
 }
 
-TEST_CASE("The last error is empty at first, stays over successes, and is each thread's own") {
+TEST_CASE("The last error is empty at first and stays over successes and is each thread's own") {
   nvfp4_gemm_run(nullptr, nullptr);
   const std::string here = nvfp4_last_error();
   std::string at_start, there;

@@ -53,7 +53,7 @@ TEST_CASE("A level that is none is refused and changes nothing") {
                        "1 NVFP4_STATUS_INVALID_VALUE: level = -1 is none of 0 to 3"});
 }
 
-TEST_CASE("Threads log while the callback changes, and no line is lost") {
+TEST_CASE("Threads log while the callback changes and no line is lost") {
   const NoCallback at_the_end;
   constexpr int kThreads = 4, kCalls = 2000;
   std::atomic<int> even{0}, odd{0};
@@ -69,7 +69,7 @@ TEST_CASE("Threads log while the callback changes, and no line is lost") {
   CHECK(even + odd == kThreads * kCalls);
 }
 
-TEST_CASE("With a callback nothing goes to stderr, whatever NVFP4_LOG says") {
+TEST_CASE("With a callback nothing goes to stderr whatever NVFP4_LOG says") {
   using host_test::DriverChoice;
   using host_test::starting_with;
   const Lines lines = host_test::probe(DriverChoice::fake, "callback run", "NVFP4_LOG=3");

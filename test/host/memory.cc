@@ -34,7 +34,7 @@ void check_answer(const std::string& answer) {
 
 }  // namespace
 
-TEST_CASE("Every allocation fails in turn: a status, and the next call works") {
+TEST_CASE("Every allocation fails in turn: a status and the next call works") {
   for (const std::string action : kActions) {
     const int count = asked(action);
     CAPTURE(action, count);
@@ -61,7 +61,8 @@ TEST_CASE("Every allocation fails in turn: a status, and the next call works") {
   }
 }
 
-TEST_CASE("A run that is ready allocates nothing at all, and so do plans, questions and refusals") {
+TEST_CASE(
+    "A run that is ready allocates nothing at all and so do plans and questions and refusals") {
   const Lines lines = probe(
       DriverChoice::idle,
       "run plan refuse-from=1 run run-pdl1 run-k0 run-empty plan-run plan-d plan-all plan-bad "
@@ -70,7 +71,7 @@ TEST_CASE("A run that is ready allocates nothing at all, and so do plans, questi
   CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 2 + 4 + 3 + 1);
 }
 
-TEST_CASE("A hundred thousand plans, made, run and destroyed, leave nothing behind") {
+TEST_CASE("A hundred thousand plans that are made and run and destroyed leave nothing behind") {
   const Lines lines = probe(DriverChoice::idle, "churn");
   REQUIRE(lines.size() == 1);
   long kib = -1;

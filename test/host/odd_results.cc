@@ -26,7 +26,7 @@ int64_t outside(const support::Problem& p, uint16_t d) {
 
 }  // namespace
 
-TEST_CASE("an infinite element is right where the sum overflows, with its sign", "[verdict]") {
+TEST_CASE("an infinite element is right where the sum overflows with its sign", "[verdict]") {
   for (const float alpha : {29.0f, 1e30f, INFINITY}) {
     CAPTURE(alpha);
     CHECK(support::reference(one_sum(alpha)).front() == kInfinity);
@@ -39,7 +39,7 @@ TEST_CASE("an infinite element is right where the sum overflows, with its sign",
   CHECK(outside(one_sum(28.0f), kInfinity) == 1);
 }
 
-TEST_CASE("a NaN is right where alpha, a scale or infinity times 0 makes one", "[verdict]") {
+TEST_CASE("a NaN is right where alpha or a scale or infinity times 0 makes one", "[verdict]") {
   support::Problem scale = one_sum(1), nothing = one_sum(INFINITY);
   scale.a.set_scale(0, 0, 2, 0x7F);
   for (int64_t i = 0; i < 64; ++i) nothing.a.set_code(0, 0, i, 0);

@@ -164,7 +164,7 @@ TEST_CASE("Random problems: each legal one has a plan that covers D once and fit
   for (uint32_t i = 0; i < kVariantsOf10; ++i) CHECK(tally.by_variant[i] > size_t(count) / 20);
 }
 
-TEST_CASE("Compute capability 9.0: plans fit, each variant has its best split") {
+TEST_CASE("Compute capability 9.0: plans fit and each variant has its best split") {
   support::Random random(90);
   Tally tally;
   for (int i = 0; i < 200000; ++i) {
@@ -188,7 +188,7 @@ TEST_CASE("Compute capability 9.0: plans fit, each variant has its best split") 
   }
 }
 
-TEST_CASE("a_type decides which variants are asked, and which a name may force") {
+TEST_CASE("a_type decides which variants are asked and which a name may force") {
   Desc g = dense(100, 1024, 4096, 1);
   nvfp4::Plan plan;
   for (const int32_t type : {NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16}) {
@@ -213,7 +213,7 @@ TEST_CASE("a_type decides which variants are asked, and which a name may force")
 
 // What an H200 took least for (bench/results, planner-held and the notebook): clusters in three
 // waves, and 36 of three CTAs in one.
-TEST_CASE("On 9.0 K is cut where the clusters run one after the other, too") {
+TEST_CASE("On 9.0 K is cut where the clusters run one after the other too") {
   struct Row {
     int64_t m, n, k;
     int32_t a_type;
@@ -244,7 +244,7 @@ TEST_CASE("Compute capability 9.0: tokens in fp16 beyond one grid are refused") 
   CHECK(plan_of(g, 90, &plan) == NVFP4_SUCCESS);
 }
 
-TEST_CASE("With batch_invariant N and K alone decide the split, on every compute capability") {
+TEST_CASE("With batch_invariant N and K alone decide the split on every compute capability") {
   support::Random random(52);
   std::set<uint32_t> splits;
   for (int i = 0; i < 20000; ++i) {
@@ -265,7 +265,8 @@ TEST_CASE("With batch_invariant N and K alone decide the split, on every compute
   CHECK(splits.size() > 3);
 }
 
-TEST_CASE("With batch_invariant a product of too many CTAs is refused, and tiles of other orders") {
+TEST_CASE(
+    "With batch_invariant a product of too many CTAs is refused and so are tiles of other orders") {
   // 2^30 tiles of 64 x 64, two CTAs each; tiles of 128 x 256 are an eighth as many.
   Desc g = dense(int64_t{1} << 30, 64 * 64, 4096, 1);
   g.variant = "sm90_64x64x256";
@@ -294,7 +295,7 @@ TEST_CASE("A variant of another compute capability is refused") {
   CHECK(plan_of(g, 90, &plan) == NVFP4_SUCCESS);
 }
 
-TEST_CASE("Compute capability 9.0: a workspace has to be there, large enough, apart from D") {
+TEST_CASE("Compute capability 9.0: a workspace has to be there and large enough and apart from D") {
   Desc g = dense(128, 256, 512, 1);
   g.variant = "sm90_128x64x256";
   uint64_t bytes = 0;
@@ -365,7 +366,7 @@ TEST_CASE("The named shapes have the plans of test/golden/plans.csv") {
   }
 }
 
-TEST_CASE("nvfp4_variant_name lists each variant that a capability can run, and no other",
+TEST_CASE("nvfp4_variant_name lists each variant that a capability can run and no other",
           "[plan]") {
   for (const nvfp4::Architecture& arch : nvfp4::kArchitectures) {
     int32_t index = 0;

@@ -107,7 +107,7 @@ TEST_CASE("On 10.x the closed form is near the simulation") {
   CHECK(squares / count < 0.05 * 0.05);
 }
 
-TEST_CASE("On 10.x two CTAs of a cluster have a tile of 256 weights, all of them") {
+TEST_CASE("On 10.x every pair of CTAs in a cluster has a tile of 256 weights") {
   nvfp4_gemm_desc g = dense({300, 4000, 4096});
   nvfp4::Plan plan;
   g.variant = "sm100_256x256x256";
@@ -157,7 +157,7 @@ TEST_CASE("On 10.x scales whose batches are 2^40 bytes apart are for other tiles
   }
 }
 
-TEST_CASE("On 10.x a cut depends on the sizes alone, and batch_invariant has none") {
+TEST_CASE("On 10.x a cut depends on the sizes alone and batch_invariant has none") {
   nvfp4_gemm_desc g = dense({1, 4096, 7168});
   nvfp4::Plan plan;
   REQUIRE(host_test::plan_of(g, 100, &plan) == NVFP4_SUCCESS);
@@ -183,7 +183,7 @@ TEST_CASE("On 10.x a cut depends on the sizes alone, and batch_invariant has non
   CHECK(plan.split == 4);
 }
 
-TEST_CASE("desc.variant names in how many parts K is cut, on both families") {
+TEST_CASE("desc.variant names in how many parts K is cut on both families") {
   nvfp4_gemm_desc g = dense({1, 149 * 128, 4 * 256});
   nvfp4::Plan plan;
   const auto status = [&](const char* variant, int32_t capability) {

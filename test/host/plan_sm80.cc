@@ -128,7 +128,7 @@ TEST_CASE("On 9.0 what the planner chooses for drawn layers loses little by time
   CHECK(loss.lost.back() < 0.16);
 }
 
-TEST_CASE("On 9.0 many 16-bit tokens go by wgmma, and batch_invariant always") {
+TEST_CASE("On 9.0 many 16-bit tokens go by wgmma and with batch_invariant all do") {
   CHECK(plan_for(halves(1, 24576, 6144), 90).variant->family == &kFamily_sm80);
   CHECK(plan_for(halves(64, 24576, 6144), 90).variant->family == &nvfp4::kFamily_sm90);
   CHECK(plan_for(halves(512, 4608, 7168), 90).variant->family == &nvfp4::kFamily_sm90);
@@ -139,7 +139,7 @@ TEST_CASE("On 9.0 many 16-bit tokens go by wgmma, and batch_invariant always") {
   CHECK(nvfp4_gemm_workspace_bytes(&g, 90, &g.workspace_bytes) == NVFP4_STATUS_INVALID_VALUE);
 }
 
-TEST_CASE("K partitions of mma.sync are a cluster on 9.0, and meet in the workspace elsewhere") {
+TEST_CASE("K partitions of mma.sync are a cluster on 9.0 and meet in the workspace elsewhere") {
   for (const nvfp4::Architecture& arch : nvfp4::kArchitectures) {
     for (const uint32_t parts : {1u, 2u, 3u, 4u, 8u}) {
       const std::string name = "sm80_f16_64x16w4x128/" + std::to_string(parts);
@@ -215,7 +215,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("With batch_invariant N and K alone say how mma.sync cuts K, and four warps always") {
+TEST_CASE("With batch_invariant N and K alone say how mma.sync cuts K and there are four warps") {
   for (const int32_t capability : {80, 86, 89, 100, 107, 110, 120, 121}) {
     for (const auto& [n, k] :
          {std::pair<int64_t, int64_t>{512, 7168}, {4096, 4096}, {24576, 6144}}) {

@@ -21,7 +21,7 @@ std::string parameters(const std::string& launch) {
 
 }  // namespace
 
-TEST_CASE("A plan is made without a launch, and launches what a run would") {
+TEST_CASE("A plan is made without a launch and launches what a run would") {
   const Lines made = probe(DriverChoice::fake, "plan");
   CHECK(starting_with(made, "call cuLaunchKernelEx").empty());
   CHECK(starting_with(made, "call cuTensorMapEncodeTiled").size() == 2);
@@ -39,7 +39,7 @@ TEST_CASE("A plan is made without a launch, and launches what a run would") {
   CHECK(contains(parameters(launches[2]), from));
 }
 
-TEST_CASE("Running a plan encodes nothing, loads nothing and asks nothing of the device") {
+TEST_CASE("Running a plan encodes nothing and loads nothing and asks nothing of the device") {
   const Lines lines = probe(DriverChoice::fake, "plan plan-run plan-run plan-run");
   const Lines made = probe(DriverChoice::fake, "plan");
   for (const char* call : {"call cuTensorMapEncodeTiled", "call cuLibrary", "call cuKernel",
@@ -51,7 +51,7 @@ TEST_CASE("Running a plan encodes nothing, loads nothing and asks nothing of the
   CHECK(starting_with(lines, "call cuLaunchKernelEx").size() == 3);
 }
 
-TEST_CASE("New addresses hold for one run, and only A and B cost a tensor map") {
+TEST_CASE("New addresses hold for one run and only A and B cost a tensor map") {
   const Lines lines = probe(DriverChoice::fake, "plan plan-d plan-all plan-run");
   CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 4);
   CHECK(starting_with(lines, "call cuTensorMapEncodeTiled").size() == 2 + 0 + 2 + 0);
@@ -68,7 +68,7 @@ TEST_CASE("New addresses hold for one run, and only A and B cost a tensor map") 
                  "token_scales=0x200000 d=0x500000 "));
 }
 
-TEST_CASE("New addresses keep the rules of addresses, or nothing is enqueued") {
+TEST_CASE("New addresses keep the rules of addresses or nothing is enqueued") {
   const Lines lines = probe(DriverChoice::fake, "plan plan-bad");
   const Lines answers = starting_with(lines, "NVFP4_STATUS_");
   REQUIRE(answers.size() == 5);
@@ -82,7 +82,7 @@ TEST_CASE("New addresses keep the rules of addresses, or nothing is enqueued") {
   CHECK(starting_with(lines, "call cuLaunchKernelEx").empty());
 }
 
-TEST_CASE("A plan with K = 0 fills D, at the new address if there is one") {
+TEST_CASE("A plan with K = 0 fills D at the new address if there is one") {
   const Lines lines = probe(DriverChoice::fake, "plan-k0 plan-run plan-d");
   CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 3);
   CHECK(starting_with(lines, "call cuMemsetD2D16Async to=0x500000 ").size() == 1);
@@ -104,7 +104,7 @@ TEST_CASE("Thirty-two threads run one plan with addresses of their own") {
   for (const std::string& launch : launches) CHECK(launch == launches[0]);
 }
 
-TEST_CASE("run and plan_run allocate nothing, plan_create one block") {
+TEST_CASE("run and plan_run allocate nothing and plan_create one block") {
   const Lines lines = probe(DriverChoice::fake,
                             "run run allocations plan allocations plan-run plan-d plan-all "
                             "plan-threads plan-bad prepare run allocations");
@@ -112,7 +112,7 @@ TEST_CASE("run and plan_run allocate nothing, plan_create one block") {
         Lines{"allocations 0", "allocations 1", "allocations 1"});
 }
 
-TEST_CASE("Without host memory there is no plan, and a status") {
+TEST_CASE("Without host memory there is no plan and a status") {
   const Lines lines = probe(DriverChoice::idle, "run refuse-from=1 plan plan-run");
   Lines answers = starting_with(lines, "NVFP4_");
   REQUIRE(answers.size() == 3);
@@ -121,7 +121,7 @@ TEST_CASE("Without host memory there is no plan, and a status") {
   CHECK(answers[1] == "NVFP4_STATUS_NULL_POINTER: plan is NULL and is required here");
 }
 
-TEST_CASE("A plan that cannot be made says why, as a run does") {
+TEST_CASE("A plan that cannot be made says why as a run does") {
   struct Row {
     const char *environment, *answer;
   };
@@ -144,7 +144,7 @@ TEST_CASE("A plan is refused in a forked child of the process that made it") {
   CHECK(starting_with(lines, "call cuLaunchKernelEx").size() == 1);
 }
 
-TEST_CASE("A failing call of plan_run is named, and the next run works") {
+TEST_CASE("A failing call of plan_run is named and the next run works") {
   const Lines lines = probe(DriverChoice::fake, "plan plan-run plan-run",
                             "FAKE_ANSWERS=cuLaunchKernelEx:1:700,cuLaunchKernelEx:2:0");
   const Lines answers = starting_with(lines, "NVFP4_");
@@ -222,7 +222,7 @@ TEST_CASE("prepare says what is missing") {
   CHECK(answers[0].rfind(row.answer, 0) == 0);
 }
 
-TEST_CASE("Plan functions refuse NULL, and destroy takes it") {
+TEST_CASE("Plan functions refuse NULL and destroy takes it") {
   nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
   nvfp4_gemm_plan* plan = reinterpret_cast<nvfp4_gemm_plan*>(&g);
   CHECK(nvfp4_gemm_plan_create(&g, nullptr) == NVFP4_STATUS_NULL_POINTER);

@@ -158,7 +158,7 @@ TEST_CASE("Scales round to nearest even and saturate like the golden table") {
   CHECK(checked > 1000);
 }
 
-TEST_CASE("A block follows the stated expression, each operation rounded to nearest even") {
+TEST_CASE("A block follows the stated expression with each operation rounded to nearest even") {
   uint32_t state = 1;
   for (int i = 0; i < 300; ++i) {
     std::vector<float> x(16);
@@ -192,7 +192,7 @@ TEST_CASE("A block follows the stated expression, each operation rounded to near
   }
 }
 
-TEST_CASE("Zero, subnormal, NaN and infinite blocks") {
+TEST_CASE("Blocks of zeros and subnormal numbers and NaN and infinity") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   SECTION("zeros: scale 0, codes +0, also for -0") {
     const Block block = quantize({-0.0f, 0.0f});
@@ -239,7 +239,7 @@ TEST_CASE("Zero, subnormal, NaN and infinite blocks") {
 
 // amax = 6 t makes the scale 1 and the step t, and 2.5 t is a tie that another rounding of the
 // quotient decides differently.
-TEST_CASE("The caller's rounding mode does not change a code, and comes back as it was") {
+TEST_CASE("The caller's rounding mode does not change a code and comes back as it was") {
   const int mode = GENERATE(FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO);
   int differing = 0;
   for (int i = 0; i < 100; ++i) {
@@ -260,7 +260,8 @@ TEST_CASE("The caller's rounding mode does not change a code, and comes back as 
   CHECK(differing > 0);  // the mode did matter
 }
 
-TEST_CASE("Leading dimensions leave gaps untouched, scales take either layout, padding is 0") {
+TEST_CASE(
+    "Leading dimensions leave gaps untouched and scales take either layout and padding is 0") {
   constexpr int64_t rows = 130, k = 80, x_ld = 83, codes_ld = 94;
   std::vector<float> x(rows * x_ld, NAN);  // gaps hold NaN
   for (int64_t r = 0; r < rows; ++r) {

@@ -88,7 +88,7 @@ TEST_CASE("A matrix of any type is quantized to the bits of its values in fp32")
     }
 }
 
-TEST_CASE("AMAX makes the tensor scale of the finite elements, without a workspace") {
+TEST_CASE("AMAX makes the tensor scale of the finite elements without a workspace") {
   for (const int32_t type : kTypes) {
     CAPTURE(type);
     Matrix x(type);
@@ -110,7 +110,7 @@ TEST_CASE("AMAX makes the tensor scale of the finite elements, without a workspa
   }
 }
 
-TEST_CASE("Dequantized values are rounded once to the type, and gaps keep their bytes") {
+TEST_CASE("Dequantized values are rounded once to the type and gaps keep their bytes") {
   Matrix source(NVFP4_TYPE_F32);
   const float t = 0.37f;
   for (const int32_t layout : kLayouts) {

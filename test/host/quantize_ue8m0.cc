@@ -107,7 +107,7 @@ TEST_CASE("UE8M0 scales are rounded up by default and down by the floor rule") {
     }
 }
 
-TEST_CASE("Codes with UE8M0 scales are the nearest, and read back as code times scale") {
+TEST_CASE("Codes with UE8M0 scales are the nearest and read back as code times scale") {
   for (const int32_t format : {kMxfp4, kPer16})
     for (const int32_t rule : kRules) {
       CAPTURE(format, rule);
@@ -131,7 +131,7 @@ TEST_CASE("Codes with UE8M0 scales are the nearest, and read back as code times 
     }
 }
 
-TEST_CASE("Ties, signs, zeros, NaN and infinities keep their rules with UE8M0 scales") {
+TEST_CASE("Ties and signs and zeros and NaN and infinities keep their rules with UE8M0 scales") {
   std::vector<float> x(16);
   const float ties[] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5, 6, -0.0f, -0.25f, -5};
   std::copy(std::begin(ties), std::end(ties), x.begin());
@@ -152,7 +152,7 @@ TEST_CASE("Ties, signs, zeros, NaN and infinities keep their rules with UE8M0 sc
   CHECK(std::all_of(back.begin(), back.end(), [](float value) { return std::isnan(value); }));
 }
 
-TEST_CASE("Scales of 32 elements lie where those of gpt-oss' weights do, and padding is 0") {
+TEST_CASE("Scales of 32 elements lie where those of gpt-oss' weights do and padding is 0") {
   constexpr int64_t kRows = 129, kK = 2880;
   std::vector<float> x(size_t(kRows * kK));
   const struct {

@@ -90,7 +90,7 @@ TEST_CASE("leading dimensions and addresses of the device's quantizer") {
   check_passes(CHANGED(valid, codes, address(0x100001)));
 }
 
-TEST_CASE("a tensor scale on the device, and the workspace that finding it takes") {
+TEST_CASE("a tensor scale on the device and the workspace that finding it takes") {
   check_passes(by_amax());
   check(CHANGED(by_amax, tensor_scale_device, nullptr), NVFP4_STATUS_NULL_POINTER,
         "tensor_scale_device");

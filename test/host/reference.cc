@@ -117,7 +117,7 @@ void check_all(Problem& p, float alpha) {
 
 }  // namespace
 
-TEST_CASE("The reference equals a naive 128-bit computation, bit for bit") {
+TEST_CASE("The reference equals a naive 128-bit computation bit for bit") {
   struct Shape {
     int64_t m, n, k, l, gap;
   };
@@ -182,7 +182,7 @@ TEST_CASE("Batch strides of 0 repeat the same matrix and the same scales") {
         std::vector<uint16_t>(p.d.begin() + p.d_stride, p.d.end()));
 }
 
-TEST_CASE("A NaN scale makes its row or column NaN, and nothing else") {
+TEST_CASE("A NaN scale makes its row or column NaN and nothing else") {
   Problem p(4, 40, 512);
   p.randomize(3, 0x40);
   const uint8_t nan_byte = GENERATE(0x7F, 0xFF);
@@ -213,7 +213,7 @@ TEST_CASE("The element with the lower k is in the low nibble") {
   CHECK(support::f16_value(p.run()) == 1.0);
 }
 
-TEST_CASE("alpha follows IEEE: zero, infinity and NaN are not special cases of the library") {
+TEST_CASE("alpha follows IEEE: zero and infinity and NaN are not special cases of the library") {
   const float infinity = std::numeric_limits<float>::infinity();
   Problem zero(1, 1, 16);
   Problem one(1, 1, 16);
@@ -241,7 +241,8 @@ TEST_CASE("K = 0 gives round(alpha * 0) and looks at no input") {
 }
 
 // With acc = 1, D = f16(alpha): the whole golden table of roundings goes through.
-TEST_CASE("The result rounds to fp16 like the golden table: ties, subnormals, infinity, NaN") {
+TEST_CASE(
+    "The result rounds to fp16 like the golden table: ties and subnormals and infinity and NaN") {
   Problem p(1, 1, 16);
   p.a[0] = p.b[0] = 0x2;
   for (const auto& cells : host_test::golden("numeric_encode", 3220)) {
@@ -253,7 +254,7 @@ TEST_CASE("The result rounds to fp16 like the golden table: ties, subnormals, in
   }
 }
 
-TEST_CASE("alpha * acc is one fp32 multiplication, subnormal results kept") {
+TEST_CASE("alpha * acc is one fp32 multiplication that keeps subnormal results") {
   Problem p(1, 1, 16);
   p.a[0] = 0x7, p.b[0] = 0x7;         // 36
   p.a_scales[0] = p.b_scales[0] = 1;  // 36 * 2^-18
@@ -263,7 +264,7 @@ TEST_CASE("alpha * acc is one fp32 multiplication, subnormal results kept") {
   CHECK(p.run(1.0f / 3.0f) == nearest_f16((1.0f / 3.0f) * (36.0f * 0x1p-18f)));
 }
 
-TEST_CASE("Rows can be computed apart, at addresses that only suit their type") {
+TEST_CASE("Rows can be computed apart at addresses that only suit their type") {
   Problem p(5, 7, 64);
   p.randomize(11, 0x45);
   p.run();

@@ -234,7 +234,7 @@ struct One {
 
 }  // namespace
 
-TEST_CASE("The reference's epilogue has the bits of its expression, whatever fields are set") {
+TEST_CASE("The reference's epilogue has the bits of its expression whatever fields are set") {
   Problem shapes[] = {{3, 5, 16, 1, 1}, {1, 200, 48, 2, 2}, {33, 130, 16, 2, 3}, {7, 65, 0, 3, 4}};
   Random random{5};
   const int count = std::getenv("NVFP4_LONG") ? 600 : 300;
@@ -245,7 +245,7 @@ TEST_CASE("The reference's epilogue has the bits of its expression, whatever fie
   }
 }
 
-TEST_CASE("Overflow, ties, subnormals and -0 of each type of D") {
+TEST_CASE("Overflow and ties and subnormals and -0 of each type of D") {
   One one;
   CHECK(one.of(NVFP4_TYPE_F16, 65519.99f) == 0x7BFF);
   CHECK(one.of(NVFP4_TYPE_F16, -65520.0f) == 0xFC00);
@@ -273,7 +273,7 @@ TEST_CASE("Overflow, ties, subnormals and -0 of each type of D") {
   CHECK(one.of(NVFP4_TYPE_BF16, 0) == 0x7FFF);
 }
 
-TEST_CASE("beta = 0 never reads C, by value or by pointer") {
+TEST_CASE("beta = 0 never reads C by value or by pointer") {
   One one;
   float c = NAN;
   one.g.c = &c, one.g.c_type = NVFP4_TYPE_F32;

@@ -172,7 +172,7 @@ const Rule kRules[] = {
 
 }  // namespace
 
-TEST_CASE("Every rule of C, bias and scalars holds just inside and refuses just outside") {
+TEST_CASE("Every rule of C and bias and scalars holds just inside and refuses just outside") {
   for (const Rule& rule : kRules) {
     Everything x;
     rule.change(x, x.g);

@@ -165,7 +165,7 @@ std::string complaint(const nvfp4_gemm_desc& g, const Device& device, const std:
 
 }  // namespace
 
-TEST_CASE("The line that explain prints is the problem again, whatever its fields are") {
+TEST_CASE("The line that explain prints is the problem again whatever its fields are") {
   const bool everything = std::getenv("NVFP4_LONG") != nullptr;
   const int count = everything ? 20000 : 500;
   Random random(35);

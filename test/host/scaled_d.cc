@@ -135,7 +135,7 @@ TEST_CASE("D with scales has the bits of quantizing the same product in fp32") {
   }
 }
 
-TEST_CASE("Beside D's codes and scales nothing is written, padding of scales neither") {
+TEST_CASE("Beside D's codes and scales nothing is written and no padding of scales") {
   const Product product;
   for (const Type& type : kTypes) {
     CAPTURE(type.type);
@@ -157,7 +157,7 @@ TEST_CASE("Beside D's codes and scales nothing is written, padding of scales nei
   }
 }
 
-TEST_CASE("Rules of a D with scales, and of its fields with any other D") {
+TEST_CASE("Rules of a D with scales and of its fields with any other D") {
   const Product product;
   const float t = 1;
   const auto answer = [&](const Type& type, auto change) {

@@ -32,7 +32,7 @@ std::vector<uint8_t> numbered_scales(int64_t rows, int64_t scales_per_row) {
 
 }  // namespace
 
-TEST_CASE("nvfp4_scale_bytes counts whole tiles of 128 rows and 4 scales, or exactly the scales") {
+TEST_CASE("nvfp4_scale_bytes counts whole tiles of 128 rows and 4 scales or exactly the scales") {
   CHECK(nvfp4_scale_bytes(1, 16, k128x4) == 512);
   CHECK(nvfp4_scale_bytes(128, 64, k128x4) == 512);
   CHECK(nvfp4_scale_bytes(129, 64, k128x4) == 1024);
@@ -60,7 +60,7 @@ TEST_CASE("nvfp4_scale_bytes_for counts the scales of each format") {
   CHECK(nvfp4_scale_bytes_for(4, 32, kLinear, -1) == 0);
 }
 
-TEST_CASE("nvfp4_grouped_scale_bytes holds every division of rows among groups, and no more") {
+TEST_CASE("nvfp4_grouped_scale_bytes holds every division of rows among groups and no more") {
   // K is one tile long, so bytes count tiles; each division of up to 600 rows into 3 groups.
   const int32_t nvfp4 = NVFP4_OPERAND_FORMAT_NVFP4;
   const auto tiles = [](int64_t rows) { return (rows + 127) / 128; };
@@ -96,7 +96,7 @@ TEST_CASE("nvfp4_scale_bytes is 0 for what has no size") {
   CHECK(nvfp4_scale_bytes(largest + 1, 64, k128x4) == 0);
 }
 
-TEST_CASE("Conversion to 128x4 puts every scale where the nested arrays say, and zeros elsewhere") {
+TEST_CASE("Conversion to 128x4 puts every scale where the nested arrays say and zeros elsewhere") {
   const int64_t rows = GENERATE(1, 31, 32, 33, 128, 129, 300);
   const int64_t k = GENERATE(16, 48, 64, 80, 128, 208);
   CAPTURE(rows, k);

@@ -145,6 +145,17 @@ class Files(unittest.TestCase):
         self.assertEqual(self.found("a.mk", "a:\n\tb\n"), ["no licence in its first two lines"])
         self.assertIn("carriage returns", self.found("a.md", "a\r\n"))
 
+    def test_a_test_is_run_by_its_name(self):
+        licence = "// SPDX-License-Identifier: MIT\n"
+        for name, sign in (('"once, twice"', ","), ('"once and twice"', None),
+                           ('\n    "once "\n    "[twice]"', "["), ('"a quote \\"', "\\"),
+                           ('"~once"', "~"), ('"alpha * 0"', None), ('"alpha *"', "*")):
+            for macro in ("TEST_CASE", "TEMPLATE_TEST_CASE"):
+                self.assertEqual(
+                    self.found("a.cc", f'{licence}{macro}({name}, "[a],[b]") {{}}\n'),
+                    [f"2: a filter of Catch2 reads {sign} in a test's name as its own"]
+                    if sign else [])
+
     def test_a_program_decides_nothing_by_the_words_of_a_message(self):
         for line, found in (
                 ('if (std::strncmp(error.what(), "no", 2) == 0) return;', True),

@@ -36,7 +36,7 @@ nvfp4_gemm_desc plain_desc() {
 }  // namespace
 
 // supports_fp4 said yes and the first launch was an illegal instruction.
-TEST_CASE("vllm #38423: the question about support is answered yes, the launch fails",
+TEST_CASE("vllm #38423: the question about support is answered yes but the launch fails",
           "[regression]") {
   const nvfp4_gemm_desc g = plain_desc();
   int served = 0;
@@ -83,7 +83,8 @@ TEST_CASE("vllm #46796: a launch that the driver refuses", "[regression]") {
 }
 
 // "Arch unsupported": neither the found one nor the supported ones were named.
-TEST_CASE("TensorRT-LLM #2869: which architecture was found, which are supported", "[regression]") {
+TEST_CASE("TensorRT-LLM #2869: which architecture was found and which are supported",
+          "[regression]") {
   const nvfp4_gemm_desc g = plain_desc();
   REQUIRE(nvfp4_gemm_supported(&g, 75) == NVFP4_STATUS_UNSUPPORTED_ARCH);
   CHECK(contains(nvfp4_last_error(), "7.5"));

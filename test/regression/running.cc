@@ -134,7 +134,7 @@ TEST_CASE("cuBLASLt CUB-10409: reads before griddepcontrol.wait", "[regression]"
 }
 
 // Dependent launch helps some shapes and hurts others: three states were asked for.
-TEST_CASE("pytorch #198174: dependent launch is off, on or on with static weights",
+TEST_CASE("pytorch #198174: dependent launch is off or on or on with static weights",
           "[regression]") {
   const std::vector<std::string> launches =
       starting_with(probe(DriverChoice::fake, "run run-pdl1 run-pdl2"), "call cuLaunchKernelEx");

@@ -21,6 +21,10 @@ PROGRAMS = re.compile(r"^(host|bench|tools/(?!.*test/)|examples)/?.*\.(c|cc|h)$"
 MESSAGE = r"(?:last_error\(\)|\.what\(\))"
 DECIDES = re.compile(r"(?:str(?:n?cmp|str)|find|contains|starts_with|compare)\([^;]*" + MESSAGE +
                      "|" + MESSAGE + r"\)*\.r?(?:find|compare)")
+TEST_NAME = re.compile(r'^[ \t]*(?:TEMPLATE_)?TEST_CASE\w*\(\s*((?:"(?:\\.|[^"\\])*"\s*)+)',
+                       re.M)
+# What a filter of Catch2 reads as "or", a tag, an escape, "not" and any text.
+SIGNS_OF_FILTERS = re.compile(r'[,\[\]"\\]|^[~*]|\*$')
 TABS = re.compile(r"(^|/)(Makefile|rules)$|\.(mk|md|awk)$")
 
 
@@ -45,8 +49,20 @@ def findings(name):
         for number, line in enumerate(lines, 1):
             if DECIDES.search(line.decode("utf-8")):
                 yield f"{number}: decides by the words of a message, which may change"
+    if name.endswith(".cc"):
+        yield from test_names(text.decode("utf-8"))
     if CODE.search(name) and b"SPDX-License-Identifier: MIT" not in b"\n".join(lines[:2]):
         yield "no licence in its first two lines"
+
+
+def test_names(text):
+    """A test can be run by the name that its program prints."""
+    for case in TEST_NAME.finditer(text):
+        name = "".join(re.findall(r'"((?:\\.|[^"\\])*)"', case[1]))
+        sign = SIGNS_OF_FILTERS.search(name)
+        if sign:
+            line = text.count("\n", 0, case.start()) + 1
+            yield f"{line}: a filter of Catch2 reads {sign[0]} in a test's name as its own"
 
 
 def wide_lines(text):

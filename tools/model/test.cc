@@ -45,7 +45,7 @@ double clocks(const Machine& m, const Kernel& k, const Shape& shape) {
 
 }  // namespace
 
-TEST_CASE("a ring of one stage loads and multiplies in turn, one of two at once", "[model]") {
+TEST_CASE("a ring of one stage loads and multiplies in turn and one of two at once", "[model]") {
   Kernel k = one_stage();
   CHECK(std::abs(clocks(plain(), k, {1, 1, 8}) - 8 * 200) < 1);
   k.stages = 2;
@@ -89,13 +89,14 @@ TEST_CASE("parts of a tile are stored when the last is done", "[model]") {
   CHECK(std::abs(clocks(m, k, {1, 2, 5}) - 2 * (100 + 3 * 100 + 50)) < 1);
 }
 
-TEST_CASE("a further CTA begins when one has ended, and not at once", "[model]") {
+TEST_CASE("a further CTA begins when one has ended and not at once", "[model]") {
   Machine m = plain();
   m.next_cta = 30;
   CHECK(std::abs(clocks(m, one_stage(), {1, 3, 1}) - (3 * 200 + 2 * 30)) < 1);
 }
 
-TEST_CASE("a launch waits for the one before, a programmatic one for its tokens alone", "[model]") {
+TEST_CASE("a launch waits for the one before but a programmatic one for its tokens alone",
+          "[model]") {
   Machine m = plain();
   m.launch = 0.05;
   m.end_told = 10;
@@ -146,7 +147,7 @@ TEST_CASE("many waves take as long as the last of those that are replayed", "[mo
   CHECK(std::abs(clocks(m, one_stage(), {1, 200, 1}) - 100 * 200) < 1);
 }
 
-TEST_CASE("tokens of a group come from DRAM once, weights once a group", "[model]") {
+TEST_CASE("tokens of a group come from DRAM once and weights once a group", "[model]") {
   Machine m = plain();
   m.l2_bytes = 28;  // three of what follows
   Kernel k = one_stage();
@@ -368,7 +369,7 @@ TEST_CASE("a cut of K exchanges the sums of tokens that exist", "[model]") {
         2 * kB200.load_drain);
 }
 
-TEST_CASE("groups read all weights, after a walk that more groups make longer", "[model]") {
+TEST_CASE("groups read all weights after a walk that more groups make longer", "[model]") {
   for (const Groups& groups : published_groups()) {
     const GroupedForecast f = grouped_forecast(kB200, groups);
     INFO(groups.count << " x " << groups.m << " x " << groups.n << " x " << groups.k);

@@ -24,6 +24,7 @@ struct Tally {
   unsigned long passed = 0, failed = 0, skipped = 0;
   std::string name, skip_reason;
   bool skipping = false, left_out = false;
+  bool started = false, run_ended = false;  // no run: --help
 };
 Tally tally;
 
@@ -60,6 +61,7 @@ struct Counter : ListenerBase {
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
     tally.name = info.name;
     tally.skipping = tally.left_out = false;
+    tally.started = true;
     began = cpu_seconds();
   }
 
@@ -77,6 +79,8 @@ struct Counter : ListenerBase {
       ++tally.passed;
     }
   }
+
+  void testRunEnded(const Catch::TestRunStats&) override { tally.run_ended = true; }
 
   double began = 0;
 };
@@ -106,5 +110,9 @@ int support::run_tests(int argc, char** argv) {
   std::fprintf(out, "%lu passed, %lu failed, %lu skipped\n", tally.passed, tally.failed,
                tally.skipped);
   if (out != stdout) std::fclose(out);
+  if (tally.run_ended && !tally.started) {
+    std::fprintf(stderr, "no test has such a name or tag\n");
+    return 1;
+  }
   return result;
 }

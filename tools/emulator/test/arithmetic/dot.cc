@@ -155,7 +155,7 @@ uint32_t one_product(const Type& a, uint32_t x, const Type& b, uint32_t y, uint3
 
 }  // namespace
 
-TEST_CASE("dot products equal the model in doubles, bit for bit, for every pair of types") {
+TEST_CASE("dot products equal the model in doubles bit for bit for every pair of types") {
   Random r{4711};
   size_t wrong = 0, elements = 0;
   for (const Type& a : types)
@@ -203,7 +203,7 @@ TEST_CASE("every code of the 8-bit types has the value of the format's table") {
   }
 }
 
-TEST_CASE("fp32 results are cut, fp16 results are rounded to even") {
+TEST_CASE("fp32 results are cut and fp16 results are rounded to even") {
   const Type& f16 = type("f16");
   const uint32_t one = 0x3C00, tiny = 0x0001;  // 2^-24
   const auto f32 = AccumulatorType::f32, d16 = AccumulatorType::f16;
@@ -236,7 +236,7 @@ TEST_CASE("tf32 operands lose their 13 low bits") {
   CHECK(one_product(t, 0x3F802000, t, 0x3F800000, 0, AccumulatorType::f32) == 0x3F802000);
 }
 
-TEST_CASE("integer sums are exact, and wrap or saturate") {
+TEST_CASE("integer sums are exact and wrap or saturate") {
   Random r{99};
   for (const bool a_signed : {false, true})
     for (const bool b_signed : {false, true}) {

@@ -32,7 +32,7 @@ TEST_CASE("every element and scale code has the value of the format's table") {
   }
 }
 
-TEST_CASE("the sum is rounded toward zero, not to nearest") {
+TEST_CASE("the sum is rounded toward zero and not to nearest") {
   const uint32_t sixteen = 0x41800000;                        // its ulp is 2^-19
   Dot d = Dot().term(0, half_code, 3).scales(0, 0x01, 0x01);  // 1/2 * 3/2 * 2^-18 = 1.5 ulp
   CHECK(d.plus(sixteen) == sixteen + 1);
@@ -53,7 +53,7 @@ TEST_CASE("terms lose what lies below 35 fractional bits of the largest exponent
   CHECK(n.plus(0x47800000) == (cut | 1u << 31));  // toward zero on both sides
 }
 
-TEST_CASE("a zero group raises the exponent in one reading of the model, and not in the other") {
+TEST_CASE("a zero group raises the exponent in one reading of the model and not in the other") {
   Dot d = Dot().term(0, half_code, half_code).scales(0, 0x01, 0x01).scales(1, 0x7E, 0x7E);
   CHECK(d.plus(0) == 0);  // 2^-20 lies below 2^(16 - 35)
   d.model = ScaledSum::blocks_zero_rests;
@@ -73,7 +73,7 @@ TEST_CASE("a NaN scale or accumulator gives the canonical NaN") {
   CHECK(Dot().scales(0, 0x7F, unit_scale).plus(infinity) == canonical_nan);
 }
 
-TEST_CASE("an infinite accumulator stays, and a sum beyond fp32 becomes infinite") {
+TEST_CASE("an infinite accumulator stays and a sum beyond fp32 becomes infinite") {
   CHECK(Dot().term(0, six_code, six_code).plus(infinity) == infinity);
   CHECK(Dot().term(0, six_code, six_code).plus(0xFF800000) == 0xFF800000);
   CHECK(Dot().term(0, six_code, six_code).plus(largest) == largest);  // toward zero
@@ -84,7 +84,7 @@ TEST_CASE("an infinite accumulator stays, and a sum beyond fp32 becomes infinite
   CHECK(Dot().plus(0xFF7FFFFF) == 0xFF7FFFFF);
 }
 
-TEST_CASE("zero has no sign, and subnormal results are kept") {
+TEST_CASE("zero has no sign and subnormal results are kept") {
   CHECK(Dot().plus(0x80000000) == 0);
   CHECK(Dot().term(0, minus, six_code).plus(0) == 0);
   CHECK(Dot().term(0, one_code, one_code).plus(0xBF800000) == 0);

@@ -33,7 +33,7 @@ uint32_t word(const std::string& hex) { return uint32_t(std::stoul(hex, nullptr,
 
 }  // namespace
 
-TEST_CASE("words that a B200 gave, and words that tell the models apart, come out so") {
+TEST_CASE("words that a B200 gave and words that tell the models apart come out so") {
   for (const unit::Row& row : unit::golden("block_scaled_words.csv")) {
     CAPTURE(row[0]);
     Dot d = dot_of(row);
@@ -43,7 +43,7 @@ TEST_CASE("words that a B200 gave, and words that tell the models apart, come ou
   }
 }
 
-TEST_CASE("groups: D is C where every product is zero, also the smallest, and -0 becomes +0") {
+TEST_CASE("groups: D is C of any size where every product is zero and -0 becomes +0") {
   Dot d = Dot().of(ScaledSum::groups).scales(1, 0x7E, 0x7E);
   for (const uint32_t c : {0x00000001u, 0x80000001u, 0x3F800001u, 0xFF7FFFFFu})
     CHECK(d.plus(c) == c);
@@ -68,7 +68,7 @@ TEST_CASE("groups: a C that is not below the largest product sets the quantum") 
   CHECK(n.plus(0x47000000) == exact);  // 2^15 < 2^(P = 16), although E + 3 = 15 > 12 = S
 }
 
-TEST_CASE("every implementation equals its plain model, bit for bit, on random data of each kind") {
+TEST_CASE("every implementation equals its plain model bit for bit on random data of each kind") {
   Random r{2026};
   size_t elements = 0, wrong = 0, differ = 0;
   for (int i = 0; i < 54; ++i) {
@@ -182,7 +182,7 @@ struct Edge {
 
 }  // namespace
 
-TEST_CASE("where no exponent is far below the largest, each model truncates the exact sum") {
+TEST_CASE("each model truncates the exact sum where no exponent is far below the largest") {
   Random r{18};
   size_t at_edge = 0, cut_beyond[2] = {};
   for (int i = 0; i < 60000; ++i) {

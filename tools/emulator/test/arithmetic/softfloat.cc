@@ -62,7 +62,8 @@ const uint32_t edges[] = {0x00000000, 0x00000001, 0x00000002, 0x007FFFFF, 0x0080
 
 }  // namespace
 
-TEST_CASE("fp32 rounded to nearest: exponents close together, cancellation, long runs of zeros") {
+TEST_CASE(
+    "fp32 rounded to nearest: exponents close together and cancellation and long runs of zeros") {
   std::mt19937 random(9);
   const auto draw = [&](uint32_t exponent) {
     uint32_t mantissa = uint32_t(random()) & 0x7FFFFF;
@@ -186,7 +187,7 @@ TEST_CASE("every f16 and bf16 code survives the way to f32 and back") {
   SUCCEED();
 }
 
-TEST_CASE("floats become integers with clamping, NaN becomes zero or the top bit") {
+TEST_CASE("floats become integers with clamping and NaN becomes zero or the top bit") {
   auto to = [](float f, uint32_t bits, bool is_signed, soft::Round r = soft::Round::zero) {
     return soft::to_integer(soft::decode(as_bits(f), soft::f32), bits, is_signed, r);
   };

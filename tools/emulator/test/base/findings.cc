@@ -8,7 +8,7 @@
 
 using namespace emu;
 
-TEST_CASE("an error stops the launch and a formal finding is counted, unless settings differ") {
+TEST_CASE("an error stops the launch and a formal finding is counted unless settings differ") {
   exec_test::SettingsGuard guard;
   Findings findings;
   CHECK_FAULT(ordering, "this order", findings.add(Severity::error, 1, "proxy", "this order"));
@@ -21,7 +21,7 @@ TEST_CASE("an error stops the launch and a formal finding is counted, unless set
   CHECK(findings.by_rule() == std::map<std::string, uint64_t>{{"proxy", 1}, {"scope", 3}});
 }
 
-TEST_CASE("either class can stop, be reported or be ignored") {
+TEST_CASE("either class can stop or be reported or be ignored") {
   exec_test::SettingsGuard guard;
   settings().hazards = Reaction::report;
   settings().formal = Reaction::stop;
@@ -58,7 +58,7 @@ constexpr uint64_t pair_of(uint64_t earlier, uint64_t later, uint64_t rule) {
 
 }  // namespace
 
-TEST_CASE("one cause is one report, and how many more there were") {
+TEST_CASE("one cause is one report with the number of the others") {
   exec_test::SettingsGuard guard;
   settings().formal = Reaction::report;
   // A missing fence between unrolled stores and one reader, and between one and unrolled readers.

@@ -31,7 +31,7 @@ std::map<std::string, std::string> pairs(const std::string& text, const char* pa
 
 }  // namespace
 
-TEST_CASE("the manual's table of settings is settings.def, and has no other row") {
+TEST_CASE("the manual's table of settings is settings.def and has no other row") {
   const std::string manual = file("tools/emulator/README.md");
   for (const emu::SettingRow& row : emu::setting_rows()) {
     const std::string value = row.show(emu::Settings());

@@ -25,7 +25,7 @@ std::string error_of(std::vector<const char*> environment, Settings* read = null
 
 }  // namespace
 
-TEST_CASE("an environment sets what it names, and empty values are the defaults") {
+TEST_CASE("an environment sets what it names and empty values are the defaults") {
   Settings s;
   CHECK(error_of({"PATH=x", "EMU_SEED=0x10", "EMU_ORDER=latest", "EMU_DEVICE=H100",
                   "EMU_TRACE_BLOCKS=7", "EMU_WORKERS="},
@@ -48,7 +48,7 @@ TEST_CASE("a bad value names the setting and what it takes") {
   }
 }
 
-TEST_CASE("an unknown EMU_ name is told with all that there are, and the others count") {
+TEST_CASE("an unknown EMU_ name is told with all that there are and the others count") {
   Settings s;
   const Said unknown = said_of({"EMU_SEDE=1", "EMU_SEED=5"}, &s);
   CHECK(unknown.error.empty());

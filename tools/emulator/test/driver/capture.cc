@@ -96,7 +96,7 @@ struct World {
 
 }  // namespace
 
-TEST_CASE("Captured work does not run, and a graph runs it as often as it is launched") {
+TEST_CASE("Captured work does not run and a graph runs it as often as it is launched") {
   in_child([](Session& s) {
     World w(s);
     w.begin();
@@ -136,7 +136,7 @@ TEST_CASE("Captured work does not run, and a graph runs it as often as it is lau
 }
 
 TEST_CASE(
-    "A programmatic launch becomes a programmatic edge after a kernel, and after nothing else") {
+    "A programmatic launch becomes a programmatic edge after a kernel and after nothing else") {
   in_child([](Session& s) {
     World w(s);
     w.begin();
@@ -164,7 +164,7 @@ TEST_CASE(
 }
 
 // The hazards of a graph's last kernel: what it shares with one that may still run.
-TEST_CASE("A kernel after a programmatic edge is compared with the kernel ahead, in each replay") {
+TEST_CASE("A kernel after a programmatic edge is compared with the kernel ahead in each replay") {
   in_child({{"EMU_HAZARDS", "report"}}, [](Session& s) {
     World w(s);
     auto counters = s.extension<decltype(&nvfp4emu_counters)>("nvfp4emu_counters");
@@ -262,7 +262,7 @@ TEST_CASE("A graph's independent branches run in an order that the seed chooses"
   }
 }
 
-TEST_CASE("A capture with a fork that is not joined, or that was never begun, gives no graph") {
+TEST_CASE("A capture that was never begun or has a fork that is not joined gives no graph") {
   in_child([](Session& s) {
     World w(s);
     w.end(CUDA_ERROR_ILLEGAL_STATE);
@@ -282,7 +282,7 @@ TEST_CASE("A capture with a fork that is not joined, or that was never begun, gi
   });
 }
 
-TEST_CASE("A call that waits or allocates is refused while a capture forbids it, and ends it") {
+TEST_CASE("A call that waits or allocates is refused while a capture forbids it and ends it") {
   struct Row {
     const char* name;
     CUresult (*call)(World&);
@@ -405,7 +405,7 @@ TEST_CASE("What would tie a capture to work outside it ends the capture") {
   });
 }
 
-TEST_CASE("A capture ends where it began: same stream, and same thread unless it is relaxed") {
+TEST_CASE("A capture ends where it began: same stream and same thread unless it is relaxed") {
   in_child([](Session& s) {
     World w(s);
     CUcontext context = nullptr;

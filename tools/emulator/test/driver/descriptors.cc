@@ -4,7 +4,7 @@
 
 #include "tools/emulator/test/support/driver_session.h"
 
-TEST_CASE("A shared-memory descriptor is explained, or refused with a sentence for each field") {
+TEST_CASE("A shared-memory descriptor is explained or refused with a sentence for each field") {
   in_child([](Session& s) {
     const auto read =
         s.extension<decltype(&nvfp4emu_read_smem_descriptor)>("nvfp4emu_read_smem_descriptor");
@@ -26,7 +26,7 @@ TEST_CASE("A shared-memory descriptor is explained, or refused with a sentence f
   });
 }
 
-TEST_CASE("An instruction descriptor is explained, or refused with a sentence for each field") {
+TEST_CASE("An instruction descriptor is explained or refused with a sentence for each field") {
   in_child([](Session& s) {
     const auto read = s.extension<decltype(&nvfp4emu_read_instruction_descriptor)>(
         "nvfp4emu_read_instruction_descriptor");

@@ -91,7 +91,7 @@ void most_wrong_bytes_are_refused(const Bytes& good, int flip) {
 
 }  // namespace
 
-TEST_CASE("A device gets the PTX of the highest target that it runs, however it is packed") {
+TEST_CASE("A device gets the PTX of the highest target that it runs however it is packed") {
   in_child([](Session& s) {
     s.start();
     const Bytes lz4 = bytes_of(by_lz4);
@@ -130,7 +130,7 @@ TEST_CASE("A fat binary whose PTX does not run on the device is no binary for it
   CHECK(said.find("a fat binary has no PTX that the emulated device runs") != said.npos);
 }
 
-TEST_CASE("A damaged fat binary is refused, whichever byte it is that is wrong") {
+TEST_CASE("A damaged fat binary is refused whichever byte it is that is wrong") {
   for (const char* good : {by_lz4, by_zstd}) {
     for (const int flip : {0x01, 0x80, 0xFF}) most_wrong_bytes_are_refused(bytes_of(good), flip);
   }
@@ -142,7 +142,7 @@ TEST_CASE("A damaged fat binary is refused, whichever byte it is that is wrong")
   });
 }
 
-TEST_CASE("An LZ4 block that is cut short, or names bytes before its first, does not unpack") {
+TEST_CASE("An LZ4 block that is cut short or names bytes before its first does not unpack") {
   using emu::driver::unpack_lz4;
   // a, then 19 times the byte before it, then five bytes.
   const std::string run = std::string("\x1F\x61\1\0\0\x50", 6) + "bcdef";
@@ -164,7 +164,7 @@ TEST_CASE("An LZ4 block that is cut short, or names bytes before its first, does
   }
 }
 
-TEST_CASE("A zstd frame of another size than it should have, or cut short, does not unpack") {
+TEST_CASE("A zstd frame that is cut short or has another size than it should does not unpack") {
   using emu::driver::unpack_zstd;
   // The payload of the first entry: after the container's head and the entry's own.
   const Bytes all = bytes_of(by_zstd);

@@ -107,7 +107,7 @@ TEST_CASE("A context's error stays its own") {
   });
 }
 
-TEST_CASE("A host that runs out of memory or threads fails the launch, not the process") {
+TEST_CASE("A host that runs out of memory or threads fails the launch and not the process") {
   const char* const greedy = R"(.version 8.0
 .target sm_90
 .address_size 64

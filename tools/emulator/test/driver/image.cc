@@ -203,7 +203,7 @@ TEST_CASE("A library needs no context until its code does") {
   });
 }
 
-TEST_CASE("A library's code is one module per context, which the library owns") {
+TEST_CASE("A library's code is one module per context which the library owns") {
   in_child([](Session& s) {
     CUcontext primary = s.start(), other = nullptr;
     CUlibrary library = nullptr;
@@ -250,7 +250,7 @@ std::string without_variables(int name) {
 
 }  // namespace
 
-TEST_CASE("Code that was read before is known by its text, the last four of them") {
+TEST_CASE("The last four codes that were read are known by their text") {
   emu::driver::KnownCode known;
   const auto read = [&](const std::string& text) {
     const std::shared_ptr<emu::ptx::Module> code = emu::ops::load(text, 90);
@@ -270,7 +270,7 @@ TEST_CASE("Code that was read before is known by its text, the last four of them
   CHECK(known.find(without_variables(1)) != nullptr);
 }
 
-TEST_CASE("One text in two modules, or libraries, is two of them, each with its own variables") {
+TEST_CASE("One text in two modules or libraries is two of them with variables of their own") {
   in_child([](Session& s) {
     s.start();
     CUdeviceptr address[2] = {};

@@ -153,7 +153,7 @@ TEST_CASE("Shared memory above 48 KB needs the function's attribute") {
   });
 }
 
-TEST_CASE("A cluster divides the grid and is at most 8, or 16 where allowed") {
+TEST_CASE("A cluster divides the grid and is at most 8 or where allowed 16") {
   in_child([](Session& s) {
     CUmodule module = s.load(kernels);
     CUfunction f = s.function(module, "plain"), pair = s.function(module, "pair");
@@ -286,7 +286,7 @@ TEST_CASE("The seed decides which clusters have the preferred size") {
 
 // 1: the second kernel reads what the first one writes, and the first may still run.
 TEST_CASE(
-    "A programmatic launch runs beside the grid ahead in its stream, unless something waited") {
+    "A programmatic launch runs beside the grid ahead in its stream unless something waited") {
   const std::string text = R"(.version 8.0
 .target sm_90
 .address_size 64
@@ -372,7 +372,7 @@ TEST_CASE("A grid that launches its dependents before it waits leaves them besid
   });
 }
 
-TEST_CASE("Parameters come as pointers or as one buffer, not both and not neither") {
+TEST_CASE("Parameters come either as pointers or as one buffer") {
   in_child([](Session& s) {
     CUfunction f = s.function(s.load(kernels), "plain");
     uint64_t parameter[2] = {};
@@ -396,7 +396,7 @@ TEST_CASE("Parameters come as pointers or as one buffer, not both and not neithe
   });
 }
 
-TEST_CASE("Dynamic shared memory fits beside what a kernel declares, read or not") {
+TEST_CASE("Dynamic shared memory fits beside all that a kernel declares") {
   in_child([](Session& s) {
     s.start();
     constexpr auto most = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -453,7 +453,7 @@ TEST_CASE("A function's own attribute wins over its kernel's") {
   });
 }
 
-TEST_CASE("A CUkernel runs in its stream's context, a CUfunction only in its own") {
+TEST_CASE("A CUkernel runs in its stream's context but a CUfunction only in its own") {
   in_child([](Session& s) {
     s.start();
     CUlibrary library = nullptr;

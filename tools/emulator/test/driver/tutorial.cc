@@ -182,7 +182,7 @@ TEST_CASE("The host and a kernel share managed memory") {
   });
 }
 
-TEST_CASE("All blocks of a cooperative grid run at once, or the launch is refused") {
+TEST_CASE("All blocks of a cooperative grid run at once or the launch is refused") {
   in_child({{"EMU_DEVICE", "H200"}, {"EMU_SMS", "2"}}, [](Session& s) {
     CUfunction k = s.function(s.load(grid_sync), "k");
     CUdeviceptr words = 0;
@@ -262,7 +262,7 @@ TEST_CASE("A host function runs after the work of its stream and may call the dr
   });
 }
 
-TEST_CASE("A call that is not emulated is found, says its name and answers NOT_SUPPORTED") {
+TEST_CASE("A call that is not emulated is found and says its name and answers NOT_SUPPORTED") {
   const std::string told = in_child([](Session& s) {
     s.start();
     void* p = nullptr;

@@ -50,7 +50,8 @@ void probe(const char* file, uint32_t seed) {
 
 }  // namespace
 
-TEST_CASE("virtual functions, function pointers, recursion and alloca of CUDA C++", "[call]") {
+TEST_CASE("virtual functions and function pointers and recursion and alloca of CUDA C++",
+          "[call]") {
   const h200::Device device;
   H200_CALL(cuCtxSetLimit, CU_LIMIT_STACK_SIZE, kStack);
   for (uint32_t seed = 0; seed < 12; ++seed) {

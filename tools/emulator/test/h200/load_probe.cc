@@ -120,7 +120,7 @@ TEST_CASE("a box lies in shared memory as the swizzle says", "[tma]") {
   }
 }
 
-TEST_CASE("a box that sticks out is filled with zero, and its bytes still count", "[tma]") {
+TEST_CASE("a box that sticks out is filled with zero and its bytes still count", "[tma]") {
   // 216 bytes: the row ends inside a 16-byte chunk, where the fill is exact to the byte.
   const Tensor t = make_tensor(216, 100, 2);
   for (const Box& box : {kSwizzledBytes, kBytes}) {
@@ -141,7 +141,7 @@ TEST_CASE("a box of 256 elements of 8 bytes lies row after row", "[tma]") {
   probe(t, 0, 10, 1, kWords);   // nothing of it exists
 }
 
-TEST_CASE("nvcc -G, where every wrapper is called, and -lineinfo give the same bytes", "[tma]") {
+TEST_CASE("nvcc -G with its called wrappers and -lineinfo give the same bytes", "[tma]") {
   const Tensor t = make_tensor(512, 200, 2);
   probe(t, 16, 7, 1, kSwizzledBytes, EMU_TEST_PTX_DIR "/load_probe.debug.ptx");
   probe(t, 16, 7, 1, kSwizzledBytes, EMU_TEST_PTX_DIR "/load_probe.lineinfo.ptx");

@@ -61,7 +61,7 @@ void probe(const Wgmma& w, int rounds, Score& score) {
 
 }  // namespace
 
-TEST_CASE("wgmma reads operands where the manual says, in every layout", "[wgmma]") {
+TEST_CASE("wgmma reads operands where the manual says in every layout", "[wgmma]") {
   USE_HOPPER(device);
   const bool emulated = device.emulated();
   Score score;

@@ -27,7 +27,7 @@ std::vector<int> run(Order order, uint64_t seed, int n, int chains) {
 
 }  // namespace
 
-TEST_CASE("work on one chain completes in the order posted, whatever the order setting") {
+TEST_CASE("work on one chain completes in the order posted whatever the order setting") {
   const Order order = GENERATE(Order::soonest, Order::latest, Order::random);
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const std::vector<int> done = run(order, seed, 12, 3);
@@ -37,7 +37,7 @@ TEST_CASE("work on one chain completes in the order posted, whatever the order s
   }
 }
 
-TEST_CASE("soonest completes work when it is posted, latest only when told to") {
+TEST_CASE("soonest completes work when it is posted and latest only when told to") {
   bool done = false;
   AsyncQueue soonest(Order::soonest, 1), latest(Order::latest, 1);
   soonest.post(soonest.new_chain(), named, [&] { done = true; });
@@ -51,7 +51,7 @@ TEST_CASE("soonest completes work when it is posted, latest only when told to") 
   CHECK(done);
 }
 
-TEST_CASE("random completes work by itself, in an order that the seed decides") {
+TEST_CASE("random completes work by itself in an order that the seed decides") {
   CHECK(run(Order::random, 7, 16, 16) == run(Order::random, 7, 16, 16));
   CHECK(run(Order::random, 7, 16, 16) != run(Order::random, 8, 16, 16));
   AsyncQueue q(Order::random, 3);
@@ -61,7 +61,7 @@ TEST_CASE("random completes work by itself, in an order that the seed decides") 
   CHECK(q.empty());
 }
 
-TEST_CASE("random lets some work stay behind for long, and at a standstill after other work only") {
+TEST_CASE("random lets some work stay behind for long and at a standstill only after other work") {
   uint64_t longest = 0;
   for (uint64_t seed = 0; seed < 8; ++seed) {
     AsyncQueue q(Order::random, seed);
@@ -74,7 +74,7 @@ TEST_CASE("random lets some work stay behind for long, and at a standstill after
   CHECK(longest > 100000);  // eager or not, 32 pieces take at most some thousand of themselves
 }
 
-TEST_CASE("a copy group is complete when its copies are, and the youngest may be left open") {
+TEST_CASE("a copy group is complete when its copies are and the youngest may be left open") {
   CopyGroups g;
   auto a = g.issue(5);
   auto b = g.issue(5);

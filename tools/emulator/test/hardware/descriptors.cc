@@ -27,7 +27,7 @@ MmaShape shape(uint32_t bits) {
 
 }  // namespace
 
-TEST_CASE("CUTLASS's shared-memory descriptors decode to their base, k block and swizzle") {
+TEST_CASE("CUTLASS's shared-memory descriptors decode to their base and k block and swizzle") {
   for (const auto& row : golden("smem_desc_kmajor_fp4")) {
     const uint32_t rows = uint32_t(number(row[2])), base = uint32_t(number(row[4]));
     const uint32_t k = 32 * uint32_t(number(row[5]));  // bytes of K before this block
@@ -113,7 +113,7 @@ TEST_CASE("strides and start addresses that no layout has are refused") {
   CHECK_FAULT(illegal_instruction, "leaves 16 bytes", decode(sw128 + 7));  // + 112 bytes
 }
 
-TEST_CASE("CUTLASS's instruction descriptors decode to their shape, or are refused for their ids") {
+TEST_CASE("CUTLASS's instruction descriptors decode to their shape or are refused for their ids") {
   for (const auto& row : golden("idesc_nvfp4")) {
     const uint32_t m = uint32_t(number(row[0])), n = uint32_t(number(row[1]));
     const bool pair = m == 256, zero = row[2] == "0" && row[3] == "0";

@@ -61,7 +61,7 @@ Counters run(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a thread that mbarrier.try_wait has suspended sees the end of its phase, however late") {
+TEST_CASE("a thread that mbarrier.try_wait has suspended sees the end of its phase however late") {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     OrderGuard guard(Order::random, seed);
     CAPTURE(seed);
@@ -69,7 +69,7 @@ TEST_CASE("a thread that mbarrier.try_wait has suspended sees the end of its pha
   }
 }
 
-TEST_CASE("a wait that comes two phases late is a formal finding, and the warp may go on") {
+TEST_CASE("a wait that comes two phases late is a formal finding and the warp may go on") {
   OrderGuard guard(Order::random, 1);
   const std::string late = program("1", "9000");
   CHECK(run(late).formal_hazards == 1);

@@ -78,7 +78,7 @@ TEST_CASE("the tx-count stays within 2^20 - 1 on both sides") {
   CHECK_FAULT(barrier_misuse, "its range is +-1048575", t.complete_tx(0x408, 1));
 }
 
-TEST_CASE("more arrivals than pending are misuse, also while only bytes are missing") {
+TEST_CASE("more arrivals than pending are misuse even while only bytes are missing") {
   MbarrierTable t;
   t.init(0x400, 2);
   CHECK_FAULT(barrier_misuse, "more arrivals than the phase has pending", t.arrive(0x400, 3));
@@ -130,7 +130,7 @@ TEST_CASE("arrive_drop lowers the count of the following phases") {
   CHECK_FAULT(barrier_misuse, "leaves no expected arrivals", t.arrive_drop(0x400, 2));
 }
 
-TEST_CASE("a report of an mbarrier has its phase, arrivals and bytes") {
+TEST_CASE("a report of an mbarrier has its phase and arrivals and bytes") {
   MbarrierTable t;
   t.init(0x418, 4);
   t.arrive_expect_tx(0x418, 32);

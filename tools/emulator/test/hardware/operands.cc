@@ -97,7 +97,7 @@ uint32_t transposed_at(uint32_t span, uint32_t lead, uint32_t stride, uint32_t b
 
 }  // namespace
 
-TEST_CASE("transposed operands are read by the manual's canonical layouts, in every swizzle") {
+TEST_CASE("transposed operands are read by the manual's canonical layouts in every swizzle") {
   const struct {
     uint32_t span;
     uint64_t code;
@@ -226,7 +226,7 @@ TEST_CASE("strides and starts of transposed operands that no layout has are refu
   CHECK_FAULT(illegal_instruction, "start of the 1024-byte swizzle", with(1024, 2048, a_at + 512));
 }
 
-TEST_CASE("an M = 64 accumulator takes 16 lanes of each quarter, from lane 0 or 16") {
+TEST_CASE("an M = 64 accumulator takes 16 lanes of each quarter from lane 0 or 16") {
   for (const uint32_t first : {0u, 16u}) {
     const Matrices x(64, 40, 3);
     Machine machine;
@@ -296,7 +296,7 @@ TEST_CASE("A in tensor memory: a row is 32 bytes in the lane of its row of D") {
   }
 }
 
-TEST_CASE("A of an M = 128 pair lies twice in tensor memory, and the copies have to agree") {
+TEST_CASE("A of an M = 128 pair lies twice in tensor memory and the copies have to agree") {
   const Matrices x(128, 32, 31);
   Pair pair;
   for (uint32_t i = 0; i < 2; ++i) put_k_major(pair.cta(i), b_at, &x.b[i * 16 * 16], 16);
@@ -325,7 +325,7 @@ TEST_CASE("A of an M = 128 pair lies twice in tensor memory, and the copies have
   CHECK_FAULT(tensor_memory, "row 7 differs between its copies", run(c, pair.memories()));
 }
 
-TEST_CASE("disable-output-lane leaves lanes of D as they are, the even CTA's first") {
+TEST_CASE("disable-output-lane leaves lanes of D as they are with the even CTA's first") {
   const Matrices x(256, 32, 41);
   Pair pair;
   for (uint32_t i = 0; i < 2; ++i) {

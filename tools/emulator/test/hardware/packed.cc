@@ -66,7 +66,7 @@ TEST_CASE("tcgen05.st.unpack::16b puts the halves of a register into two columns
   }
 }
 
-TEST_CASE("tcgen05.ld.pack::16b takes the low halves of two columns, in every shape") {
+TEST_CASE("tcgen05.ld.pack::16b takes the low halves of two columns in every shape") {
   OrderGuard guard(Order::latest, 1);
   const std::string store = std::string(values) +
                             "tcgen05.st.sync.aligned.16x256b.x1.unpack::16b.b32 [%t], "

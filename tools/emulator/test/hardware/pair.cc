@@ -92,7 +92,7 @@ TEST_CASE("the accumulator of a pair is where CUTLASS expects it in each CTA") {
   }
 }
 
-TEST_CASE("every element of a pair's product gets its own rows, columns and scales") {
+TEST_CASE("every element of a pair's product gets its own rows and columns and scales") {
   const auto shape =
       GENERATE(std::pair<uint32_t, uint32_t>{256, 256}, std::pair{256u, 16u}, std::pair{256u, 176u},
                std::pair{128u, 256u}, std::pair{128u, 48u}, std::pair{128u, 16u});

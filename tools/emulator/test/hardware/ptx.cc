@@ -177,7 +177,8 @@ std::string run_fault(const std::string& text, FaultKind kind, Order order = Ord
 
 }  // namespace
 
-TEST_CASE("a GEMM through TMA, cp, mma, commit and ld is right in every completion order") {
+TEST_CASE(
+    "a GEMM through TMA and cp and mma and commit and ld is right in every completion order") {
   const Order order = GENERATE(Order::soonest, Order::latest, Order::random);
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     OrderGuard guard(order, seed);
@@ -210,7 +211,8 @@ TEST_CASE("an accumulator loaded before the commit is waited for is a fault") {
 }
 
 // ThunderKittens' NVFP4 GEMM multiplies what it loads before the wait.
-TEST_CASE("registers of a tcgen05.ld used before tcgen05.wait::ld: the value, a formal finding") {
+TEST_CASE(
+    "registers of a tcgen05.ld used before tcgen05.wait::ld: the value and a formal finding") {
   const std::string wait = "tcgen05.wait::ld.sync.aligned;";
   const std::string early =
       replaced(gemm(), wait, "add.u32 %r9, %d7, 1;\n" + wait + "\nsub.u32 %d7, %r9, 1;");
@@ -227,7 +229,7 @@ TEST_CASE("registers of a tcgen05.ld used before tcgen05.wait::ld: the value, a 
   }
 }
 
-TEST_CASE("an address without a lane means the warp's own quarter, with a formal finding") {
+TEST_CASE("an address without a lane means the warp's own quarter with a formal finding") {
   const std::string text =
       replaced(gemm(), "shl.b32 %r4, %warp, 21;\nadd.u32 %r4, %r4, %t;", "mov.b32 %r4, %t;");
   OrderGuard guard(Order::random, 1);
@@ -239,8 +241,7 @@ TEST_CASE("an address without a lane means the warp's own quarter, with a formal
   CHECK_RUN_FAULT(ordering, "whose lane belongs to the first warp", text);
 }
 
-TEST_CASE(
-    "a tcgen05.ld of cells that nobody wrote is a fault when a register is used, not before") {
+TEST_CASE("a tcgen05.ld of cells that nobody wrote is a fault only when a register is used") {
   // D has 8 columns of the 16 that are loaded.
   std::string text = replaced(gemm(), ".reg .b64 %rd<16>", ".reg .b32 %e<8>;\n.reg .b64 %rd<16>");
   text = replaced(text, "32x32b.x8.b32", "32x32b.x16.b32");
@@ -286,7 +287,7 @@ TEST_CASE("tcgen05.mma issued by a whole warp is a fault that counts the lanes")
   CHECK_RUN_FAULT(illegal_instruction, "issued by 32 lanes", text);
 }
 
-TEST_CASE("a commit by a shared address in 64 bits is formal, by any other address a fault") {
+TEST_CASE("a commit by a shared address in 64 bits is formal and by any other address a fault") {
   const std::string named =
       "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 "
       "[%done];";
@@ -310,7 +311,7 @@ TEST_CASE("tensor memory that is not given back is a fault at the end of the CTA
                   replaced(gemm(), "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %t, 64;", ""));
 }
 
-TEST_CASE("a wrong descriptor faults at the line of the instruction, with every field's reason") {
+TEST_CASE("a wrong descriptor faults at the line of the instruction with every field's reason") {
   const std::string text = replaced(gemm(), "0x08020480", "0x18020485");
   const std::string report = run_fault(text, FaultKind::illegal_instruction);
   INFO(report);
@@ -334,7 +335,7 @@ TEST_CASE("what is not emulated is refused when the module is loaded") {
   }
 }
 
-TEST_CASE("a copy of 6-bit elements arrives as bytes, one for every lane's element") {
+TEST_CASE("a copy of 6-bit elements arrives as one byte for every lane's element") {
   const std::string text = std::string(head) + R"(
 .shared .align 128 .b8 rows[2048];
 )" + start("32") + R"(mov.u32 %r2, rows;
@@ -373,7 +374,7 @@ ret;
     }
 }
 
-TEST_CASE("multicast brings a box to every CTA of the mask, each with its own barrier") {
+TEST_CASE("multicast brings a box to every CTA of the mask at its own barrier") {
   const std::string text = std::string(head) + R"(
 .shared .align 1024 .b8 tile[1024];
 .shared .align 8 .b64 bar[1];
@@ -476,7 +477,7 @@ ret;
   }
 }
 
-TEST_CASE("cp.async arrives at an mbarrier, and a bulk store waits for its group") {
+TEST_CASE("cp.async arrives at an mbarrier and a bulk store waits for its group") {
   const std::string text = std::string(head) + R"(
 .shared .align 128 .b8 buffer[512];
 .shared .align 8 .b64 bar[1];
@@ -549,7 +550,7 @@ TEST_CASE("a forgotten wait is a fault in every completion order") {
 }
 
 TEST_CASE(
-    "a fault of asynchronous work names the warp, the block and the PTX line that issued it") {
+    "a fault of asynchronous work names the warp and the block and the PTX line that issued it") {
   const std::string report =
       run_fault(replaced(gemm(), "tcgen05.mma.", "or.b64 %rd2, %rd2, 0x3f00;\ntcgen05.mma."),
                 FaultKind::illegal_address);
@@ -560,7 +561,7 @@ TEST_CASE(
   CHECK(unit::says(report, ": tcgen05.mma."));
 }
 
-TEST_CASE("scales that nobody copied are a fault where the results are used, which names the MMA") {
+TEST_CASE("scales that nobody copied are a fault that names the MMA where its results are used") {
   const std::string report =
       run_fault(replaced(gemm(), "tcgen05.cp.cta_group::1.32x128b.warpx4 [%r4], %rd0;", ""),
                 FaultKind::uninitialised);

@@ -216,7 +216,7 @@ std::string run_fault(const std::string& text, FaultKind kind, Order order = Ord
 
 }  // namespace
 
-TEST_CASE("a GEMM of a CTA pair is right in every completion order, at every rank of a cluster") {
+TEST_CASE("a GEMM of a CTA pair is right in every completion order at every rank of a cluster") {
   const Order order = GENERATE(Order::soonest, Order::latest, Order::random);
   for (uint64_t seed = 1; seed <= 4; ++seed)
     for (const uint32_t ctas : {2u, 4u}) {
@@ -241,7 +241,7 @@ TEST_CASE("an instruction of a pair needs the CTA whose rank differs in the last
                    "tcgen05.alloc by CTA 2 of a cluster of 3"));
 }
 
-TEST_CASE("the pair's barriers, bytes and masks have to fit together") {
+TEST_CASE("the pair's barriers and bytes and masks have to fit together") {
   // The odd CTA's bytes and arrival go to its own barrier, where no thread waits.
   CHECK_RUN_FAULT(deadlock, "mbarrier.try_wait",
                   replaced(gemm(), "and.b32 %leader, %full, 0xFEFFFFFF", "mov.b32 %leader, %full"));
@@ -300,7 +300,7 @@ std::string run_warps(const std::string& text, FaultKind kind, Order order) {
 
 }  // namespace
 
-TEST_CASE("allocation and deallocation of a pair may wait for the peer, or not") {
+TEST_CASE("allocation and deallocation of a pair may wait for the peer or not") {
   const std::string both = alloc + meet + dealloc;
   CHECK(run_warps(allocation(both, both), FaultKind::deadlock, Order::latest) == "no fault");
   CHECK(run_warps(allocation(both, both), FaultKind::deadlock, Order::soonest) == "no fault");

@@ -110,7 +110,7 @@ TEST_CASE("tcgen05.cp checks its address; a word that nobody wrote is a cell wit
 }
 
 // The elements of a row as one string of bits, the first element lowest.
-TEST_CASE("tcgen05.cp makes bytes of 6-bit elements, whose padding need not be written") {
+TEST_CASE("tcgen05.cp makes bytes of 6-bit elements whose padding need not be written") {
   const struct {
     CopyShape shape;
     uint32_t rows, chunks;
@@ -142,8 +142,7 @@ TEST_CASE("tcgen05.cp makes bytes of 6-bit elements, whose padding need not be w
   }
 }
 
-TEST_CASE(
-    "of 6-bit elements three bytes make a word, which has no value where one of them has none") {
+TEST_CASE("three bytes of 6-bit elements make a word that has a value only if all of them do") {
   Machine m(32);
   for (uint32_t i = 0; i < 512; ++i)
     if (i % 16 != 7) m.put(0x400 + i, 0xFF);
@@ -185,7 +184,7 @@ TEST_CASE("CUTLASS's scale copies put every scale where its MMAs read it") {
     }
 }
 
-TEST_CASE("accumulator element (m, n) is at the lane and column that CUTLASS expects") {
+TEST_CASE("an accumulator's element is at the lane and column that CUTLASS expects") {
   Simple x(256);
   for (const auto& row : golden("acc_layout")) {
     const uint32_t m = uint32_t(number(row[1])), n = uint32_t(number(row[2]));
@@ -261,7 +260,7 @@ TEST_CASE("every N in steps of 8 writes its own columns and needs its own scales
 }
 
 TEST_CASE(
-    "the accumulator is read only when enable-input-d says so, and has a value if it had one") {
+    "the accumulator is read only when enable-input-d says so and has a value if it had one") {
   Simple x(16);
   x.tensor.write(9, 3, 0x40490FDB, "test");
   x.command.accumulate = true;
@@ -294,7 +293,7 @@ TEST_CASE("scales start at an even column of lane 0 and are equal in the four la
   x.run();
 }
 
-TEST_CASE("an MMA whose accumulator overlaps its scales, or leaves the allocation, is a fault") {
+TEST_CASE("an MMA whose accumulator overlaps its scales or leaves the allocation is a fault") {
   Simple x(64);
   x.command.d = 256 - 63;
   CHECK_FAULT(tensor_memory, "overlaps SFA", x.run());
@@ -306,7 +305,7 @@ TEST_CASE("an MMA whose accumulator overlaps its scales, or leaves the allocatio
   CHECK_FAULT(illegal_instruction, "lane 0", x.run());
 }
 
-TEST_CASE("a row of A or B that nobody wrote makes results without a value, and no others") {
+TEST_CASE("a row of A or B that nobody wrote makes results without a value and no others") {
   Simple x(64);
   for (uint32_t c = 0; c < 32; ++c) x.shared.forget(Machine::at(Simple::b, 5, c), 1, "test");
   x.shared.forget(Machine::at(Simple::a, 9, 31), 1, "test");
@@ -328,7 +327,7 @@ TEST_CASE("a row of A or B that nobody wrote makes results without a value, and 
   CHECK(x.d(9, 5) == 0);
 }
 
-TEST_CASE("rows whose scales nobody wrote make results without a value, and no others") {
+TEST_CASE("rows whose scales nobody wrote make results without a value and no others") {
   Simple x(64);
   x.tensor.forget(32 + 7, Simple::sfa + 1);  // row 39 in the second band
   x.tensor.forget(3, Simple::sfb);           // row 3 in the first
@@ -347,7 +346,7 @@ TEST_CASE("operands outside shared memory are faults") {
   CHECK_FAULT(illegal_address, "tcgen05.mma A", x.run());
 }
 
-TEST_CASE("ue8m0 scales of 32-element blocks take two bytes, at the place of their id") {
+TEST_CASE("ue8m0 scales of 32-element blocks take two bytes at the place of their id") {
   Simple x(8);
   x.command.kind = emu::MmaKind::mxf4;
   x.command.block = 32;

@@ -56,7 +56,7 @@ TEST_CASE("a tensor map keeps its arguments in fields of 128 bytes") {
   CHECK(m.atomicity == 0);
 }
 
-TEST_CASE("ranks, types and modes outside the enumerations are refused") {
+TEST_CASE("ranks and types and modes outside the enumerations are refused") {
   Arguments x;
   for (uint32_t rank = 0; rank <= 6; ++rank) {
     x.a.rank = rank;
@@ -105,7 +105,7 @@ TEST_CASE("dimensions are 1 to 2^32") {
   CHECK(x.good());
 }
 
-TEST_CASE("strides are multiples of 16 below 2^40, zero included") {
+TEST_CASE("strides are zero or multiples of 16 below 2^40") {
   Arguments x;
   x.strides[0] = 0;
   CHECK(x.good());
@@ -119,7 +119,7 @@ TEST_CASE("strides are multiples of 16 below 2^40, zero included") {
   CHECK_FALSE(x.good());
 }
 
-TEST_CASE("boxes are 1 to 256, in rows of 16 bytes up to the swizzle span") {
+TEST_CASE("boxes are 1 to 256 in rows of 16 bytes up to the swizzle span") {
   Arguments x;
   x.box[1] = 256;
   CHECK(x.good());
@@ -146,7 +146,7 @@ TEST_CASE("boxes are 1 to 256, in rows of 16 bytes up to the swizzle span") {
   CHECK_FALSE(y.good());
 }
 
-TEST_CASE("element strides are 1 to 8, and the first is ignored without interleave") {
+TEST_CASE("element strides are 1 to 8 and the first is ignored without interleave") {
   Arguments x;
   x.steps[1] = 8;
   CHECK(x.good());
@@ -170,7 +170,8 @@ TEST_CASE("NaN fill is for floating-point types") {
   CHECK_FALSE(x.good());
 }
 
-TEST_CASE("interleaved maps have rank 3 and more, 32-byte ones their own alignment and swizzle") {
+TEST_CASE(
+    "interleaved maps have rank 3 and more and 32-byte ones their own alignment and swizzle") {
   Arguments x;
   x.a.interleave = 1;
   CHECK(x.good());
@@ -218,7 +219,7 @@ TEST_CASE("16-byte aligned packed maps have one box width and wider alignment") 
   CHECK_FALSE(x.good());
 }
 
-TEST_CASE("null arrays are refused, and strides are not needed for rank 1") {
+TEST_CASE("null arrays are refused and strides are not needed for rank 1") {
   Arguments x;
   x.a.strides = nullptr;
   CHECK_FALSE(x.good());
@@ -228,7 +229,8 @@ TEST_CASE("null arrays are refused, and strides are not needed for rank 1") {
   CHECK_FALSE(x.good());
 }
 
-TEST_CASE("bytes that are no tensor map of ours, and maps that TMA does not do here, are faults") {
+TEST_CASE(
+    "bytes that are no tensor map of ours are faults and so are maps that TMA does not do here") {
   Arguments x;
   REQUIRE(x.good());
   const emu::EncodedMap good = x.map;
@@ -264,7 +266,7 @@ TEST_CASE("bytes that are no tensor map of ours, and maps that TMA does not do h
   CHECK(unit::says(refused(interleaved), "interleaved"));
 }
 
-TEST_CASE("the 128 bytes of a tensor map are a driver's, where one was seen") {
+TEST_CASE("the 128 bytes of a tensor map are a driver's where one was seen") {
   Arguments x;
   const uint64_t dims[5] = {0x1000, 0x23, 0x45, 0x67, 1ull << 32};
   const uint64_t strides[4] = {0x1230, 0x456780, 0x89ABCDEF00, 0xFFFFFFFFF0};
@@ -310,7 +312,7 @@ TEST_CASE("the 128 bytes of a tensor map are a driver's, where one was seen") {
   CHECK(m.type == 9);
 }
 
-TEST_CASE("every type, swizzle and corner of a tensor map comes back from its 128 bytes") {
+TEST_CASE("every type and swizzle and corner of a tensor map comes back from its 128 bytes") {
   for (uint32_t type = 0; type < 16; ++type) {
     Arguments x;
     x.a.type = type;
@@ -337,7 +339,7 @@ TEST_CASE("every type, swizzle and corner of a tensor map comes back from its 12
   CHECK(m.upper[0] == 2);
 }
 
-TEST_CASE("every field of a tensor map can be replaced, and the rules hold when it is used") {
+TEST_CASE("every field of a tensor map can be replaced and the rules hold when it is used") {
   Arguments x;
   REQUIRE(x.good());
   using emu::MapField;
@@ -383,7 +385,7 @@ TEST_CASE("every field of a tensor map can be replaced, and the rules hold when 
 }
 
 TEST_CASE(
-    "a tensor map whose box somebody has overwritten is a fault, not an overrun of the host") {
+    "a tensor map whose box somebody has overwritten is a fault and not an overrun of the host") {
   Arguments x;
   REQUIRE(x.good());
   emu::EncodedMap map = x.map;

@@ -19,7 +19,7 @@ TEST_CASE("the first allocation is at address 0 and the next after it") {
   CHECK(t.allocate(64).value() == 256);
 }
 
-TEST_CASE("an allocation has 32, 64, 128, 256 or 512 columns") {
+TEST_CASE("an allocation has 32 or 64 or 128 or 256 or 512 columns") {
   for (uint32_t n : {0u, 1u, 16u, 31u, 33u, 48u, 96u, 384u, 513u, 1024u}) {
     TensorMemory t;
     CAPTURE(n);
@@ -48,7 +48,7 @@ TEST_CASE("allocation sizes must not increase and nothing is allocated after rel
   t.deallocate(0, 64);  // giving back stays legal
 }
 
-TEST_CASE("dealloc takes exactly what alloc gave, and what is left at the end is a leak") {
+TEST_CASE("dealloc takes exactly what alloc gave and what is left at the end is a leak") {
   TensorMemory t;
   t.check_exit();
   t.allocate(64);
@@ -60,7 +60,7 @@ TEST_CASE("dealloc takes exactly what alloc gave, and what is left at the end is
   CHECK_FAULT(tensor_memory, "no tcgen05.alloc returned", t.deallocate(0, 64));
 }
 
-TEST_CASE("a cell has no value until it is written, and loses it with its column") {
+TEST_CASE("a cell has no value until it is written and loses it with its column") {
   TensorMemory t;
   CHECK_FAULT(tensor_memory, "not allocated", t.read(0, 0, "test"));
   t.allocate(32);

@@ -99,7 +99,7 @@ TEST_CASE("a load places every byte where the swizzle of absolute addresses says
   }
 }
 
-TEST_CASE("elements outside the tensor become zero, exact to the element, on every side") {
+TEST_CASE("elements outside the tensor become zero to the exact element on every side") {
   Tensor t(200, 30, 2, 128, 32, 2, 3);  // 200 is no multiple of 16
   for (const auto& at :
        {TmaCoordinates{{96, 0, 0}}, TmaCoordinates{{128, 10, 1}}, TmaCoordinates{{-64, -5, -1}},
@@ -111,7 +111,7 @@ TEST_CASE("elements outside the tensor become zero, exact to the element, on eve
   }
 }
 
-TEST_CASE("element strides skip rows of the tensor, and the bytes they skip are not delivered") {
+TEST_CASE("element strides skip rows of the tensor and the bytes they skip are not delivered") {
   Tensor t(256, 40, 3, 128, 9, 2, 3);
   t.map.element_strides[1] = 4;  // rows 0, 4 and 8 of each 9
   CHECK(t.map.box_bytes() == 128 * 3 * 2);
@@ -142,7 +142,7 @@ TEST_CASE("NaN fill puts a NaN of 16 bits outside a floating-point tensor") {
   }
 }
 
-TEST_CASE("the swizzle that flips 8 bytes is for loads, 64-byte atoms store what they loaded") {
+TEST_CASE("the swizzle that flips 8 bytes is for loads and 64-byte atoms store what they loaded") {
   Tensor flip(256, 8, 1, 128, 8, 1, 5), atoms(256, 8, 1, 128, 8, 1, 6);
   flip.load({{0, 0, 0}}, 0x400);
   CHECK_FAULT(illegal_instruction, "for loads only", flip.store({{128, 0, 0}}, 0x400));
@@ -152,7 +152,7 @@ TEST_CASE("the swizzle that flips 8 bytes is for loads, 64-byte atoms store what
     CHECK(*atoms.byte(128 + x + 3 * atoms.pitch) == *atoms.byte(x + 3 * atoms.pitch));
 }
 
-TEST_CASE("a box delivers all its bytes to the mbarrier, also when it is out of bounds") {
+TEST_CASE("a box delivers all its bytes to the mbarrier also when it is out of bounds") {
   Tensor t(200, 30, 2, 128, 32, 2, 3);
   CHECK(t.map.box_bytes() == 128 * 32 * 2);
 }
@@ -193,7 +193,7 @@ TEST_CASE("a store writes the box back and drops rows outside the tensor") {
   CHECK(*t.byte(0) == 0xEE);
 }
 
-TEST_CASE("a store cuts the row's end at 16 bytes, over what follows dimension 0") {
+TEST_CASE("a store cuts the row's end at 16 bytes over what follows dimension 0") {
   for (uint64_t inner : {65, 72, 80}) {
     Tensor t(inner, 4, 1, 128, 4, 1, 3);
     std::vector<uint8_t> ones(128 * 4, 0x11);
@@ -212,7 +212,7 @@ TEST_CASE("a store wants non-negative aligned coordinates") {
   CHECK_FAULT(illegal_instruction, "16 bytes", t.store({{8, 0, 0}}, 0x400));
 }
 
-TEST_CASE("a store takes bytes without a value along, and others over them") {
+TEST_CASE("a store takes bytes without a value along and others over them") {
   Tensor t(256, 20, 1, 128, 16, 1, 3);
   const uint8_t ones[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
   t.shared.write(0x400 + 128 + 16, ones, 16, 0, "test");  // row 1, where the swizzle has piece 0
@@ -251,7 +251,7 @@ TEST_CASE("of elements of 6 bits a store takes pieces of 12 bytes without a valu
   needs(12, 24);
 }
 
-TEST_CASE("a load outside every allocation, or into an mbarrier, is a fault") {
+TEST_CASE("a load outside every allocation or into an mbarrier is a fault") {
   Tensor t(256, 20, 1, 128, 16, 1, 3);
   t.shared.mark_mbarrier(0x408, true);
   CHECK_FAULT(barrier_misuse, "mbarrier", t.load({{0, 0, 0}}, 0x400));

@@ -120,7 +120,7 @@ TmaCoordinates pixel(int32_t c, int32_t w, int32_t h, int32_t n, uint16_t dw = 0
 
 }  // namespace
 
-TEST_CASE("gather4 brings four rows to one box, scatter4 takes them back") {
+TEST_CASE("gather4 brings four rows to one box and scatter4 takes them back") {
   Rows t;
   for (const auto& c : {four(0, 3, 17, 4, 4), four(32, 0, 19, 20, -1), four(-16, 1, 2, 3, 5)}) {
     t.load(c);
@@ -146,7 +146,7 @@ TEST_CASE("four rows want a map of rank 2 whose box is one row") {
   CHECK_FAULT(illegal_instruction, "go together", right.load(pixel(0, 0, 0, 0)));
 }
 
-TEST_CASE("im2col walks the box of pixels line by line and image by image, and adds the offsets") {
+TEST_CASE("im2col walks the box of pixels line by line and image by image and adds the offsets") {
   // The manual's examples 1 to 3 with smaller tensors: padding by one, a filter of 3 x 3, stride 2.
   Images padded(9, 7, -1, -1, 1, 64);
   for (const auto& c :
@@ -163,7 +163,7 @@ TEST_CASE("im2col walks the box of pixels line by line and image by image, and a
   CHECK(strided.wrong(pixel(16, 1, 3, 0, 1, 1)) == 0);
 }
 
-TEST_CASE("im2col starts inside its box, and offsets have the bits of their rank") {
+TEST_CASE("im2col starts inside its box and offsets have the bits of their rank") {
   Images t(9, 7, -1, -1, 1, 8);
   CHECK_FAULT(illegal_instruction, "outside the pixel box in dimension 1",
               t.load(pixel(0, 8, 0, 0)));
@@ -194,7 +194,7 @@ TEST_CASE("im2col_no_offs stores a column of pixels where im2col would load it")
   CHECK(*t.byte(32 * (2 * 63 - 6) + 16) == Memories::value(32 * (2 * 63 - 6) + 16));
 }
 
-TEST_CASE("corners, channels and pixels of an im2col map have their limits") {
+TEST_CASE("corners and channels and pixels of an im2col map have their limits") {
   Memories m(4096);
   const uint64_t dims[] = {64, 8, 8, 2, 2}, strides[] = {64, 512, 4096, 8192};
   const uint32_t steps[] = {1, 1, 1, 1, 1};
@@ -253,7 +253,7 @@ TEST_CASE("packed elements with gaps: 8 or 12 bytes of data to every 16 of share
   }
 }
 
-TEST_CASE("6-bit elements are stored from one byte each, 4-bit ones with gaps are not stored") {
+TEST_CASE("6-bit elements are stored from one byte each and 4-bit ones with gaps are not stored") {
   Memories m(96 * 4);
   const uint64_t dims[] = {128, 4}, strides[] = {96};
   const uint32_t box[] = {128, 2}, steps[] = {1, 1};

@@ -139,7 +139,7 @@ TEST_CASE("a lane outside the membermask is a fault") {
   CHECK(contains(fault(prologue + "bar.warp.sync 1;", {{}, {32}, {}}), "does not name"));
 }
 
-TEST_CASE("lanes with different masks shuffle, vote, match and meet in one instruction") {
+TEST_CASE("lanes with different masks shuffle and vote and match and meet in one instruction") {
   // Cooperative groups' tiled_partition<8>: %r1 = the mask of the lane's tile.
   const std::string tile = "and.b32 %r1, %r0, 24; shl.b32 %r1, 0xFF, %r1; shr.u32 %r4, %r0, 3;";
   Words shuffled =

@@ -34,7 +34,7 @@ TEST_CASE("bytes are counted per thread and space") {
   CHECK(c.instructions == 2 * 11 + 2);
 }
 
-TEST_CASE("a generic address counts where it leads, and another CTA's memory as the cluster's") {
+TEST_CASE("a generic address counts where it leads and another CTA's memory as the cluster's") {
   const Counters c = count(R"(
     st.u32 [%out], 7;
     mov.u32 %r0, s; mov.u32 %r1, %cluster_ctarank; xor.b32 %r2, %r1, 1;
@@ -47,7 +47,7 @@ TEST_CASE("a generic address counts where it leads, and another CTA's memory as 
   CHECK(c.cluster_barriers == 2);
 }
 
-TEST_CASE("barriers count warps that arrive, mbarriers the answers") {
+TEST_CASE("barriers count warps that arrive and mbarriers count the answers") {
   const Counters c = count(R"(
     mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra READY;
     mbarrier.init.shared::cta.b64 [s], 1; mbarrier.arrive.shared::cta.b64 %rd1, [s];
@@ -61,7 +61,7 @@ TEST_CASE("barriers count warps that arrive, mbarriers the answers") {
   CHECK(c.barrier_waits == 0);
 }
 
-TEST_CASE("tcgen05.ld and st count 128 bytes per register and warp, cp.async its whole size") {
+TEST_CASE("tcgen05.ld and st count 128 bytes per register and warp and cp.async its whole size") {
   const Counters c = count(R"(
     tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [s], 32; ld.shared.u32 %r0, [s];
     mov.u32 %r1, 1;

@@ -2,7 +2,7 @@
 // Asynchronous work that outlives its CTA.
 #include "tools/emulator/test/support/exec_support.h"
 
-TEST_CASE("a bulk copy that nobody waited for when its CTA ends is a fault, early or late") {
+TEST_CASE("a bulk copy that nobody waited for when its CTA ends is a fault in every order") {
   const exec_test::SettingsGuard guard;
   emu::settings().order = GENERATE(emu::Order::soonest, emu::Order::latest, emu::Order::random);
   const std::string copy = R"(
@@ -31,7 +31,7 @@ const std::string commit_group = "cp.async.bulk.commit_group;";
 
 // What epilogues end with: the last stores are committed, and no thread waits until they have been
 // read.
-TEST_CASE("a committed bulk store that may still read when its CTA ends is formal, and happens") {
+TEST_CASE("a committed bulk store that may still read when its CTA ends is formal and happens") {
   const exec_test::SettingsGuard guard;
   emu::settings().order = GENERATE(emu::Order::soonest, emu::Order::latest, emu::Order::random);
   const std::string memory = ".shared .align 16 .b8 s[32];";
@@ -52,7 +52,7 @@ TEST_CASE("a committed bulk store that may still read when its CTA ends is forma
     CHECK(exec_test::run(store + wait, {}, std::vector<uint32_t>(4), memory)[3] == 4);
 }
 
-TEST_CASE("a bulk store whose bytes are overwritten, or that is in no group, is a fault") {
+TEST_CASE("a bulk store that is in no group or whose bytes are overwritten is a fault") {
   const exec_test::SettingsGuard guard;
   emu::settings().formal = emu::Reaction::ignore;
   emu::settings().order = GENERATE(emu::Order::soonest, emu::Order::latest, emu::Order::random);
@@ -124,7 +124,7 @@ const std::string awaited =
 
 }  // namespace
 
-TEST_CASE("a CTA ends after what another does to its shared memory, whoever is faster") {
+TEST_CASE("a CTA ends after what another does to its shared memory whoever is faster") {
   for (const char* store : {"st.shared::cluster.u32 [%r1], 2;",
                             "red.relaxed.cluster.shared::cluster.add.u32 [%r1], 2;"}) {
     find(store, "", "while a store to its shared memory");
@@ -137,7 +137,7 @@ TEST_CASE("a CTA ends after what another does to its shared memory, whoever is f
   find(load, released, "");
 }
 
-TEST_CASE("a CTA ends after the arrivals of others at its mbarriers, whoever is faster") {
+TEST_CASE("a CTA ends after the arrivals of others at its mbarriers whoever is faster") {
   const char* const arrive = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r2];";
   find(arrive, "", "while an arrival at its mbarrier");
   find(arrive, relaxed, "while an arrival at its mbarrier");
@@ -145,7 +145,7 @@ TEST_CASE("a CTA ends after the arrivals of others at its mbarriers, whoever is 
   find(arrive, awaited, "");
 }
 
-TEST_CASE("a CTA waits for arrivals, relaxed as they are, and ends") {
+TEST_CASE("a CTA waits for relaxed arrivals and ends") {
   const char* const arrive = "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r2];";
   find(arrive, "", "while an arrival at its mbarrier");
   find(arrive, awaited, "");
@@ -175,7 +175,7 @@ TEST_CASE("a CTA ends after the commits of its pair") {
   CHECK_NOTHROW(exec_test::counters(body("@%p2"), two, peers_memory));
 }
 
-TEST_CASE("a CTA ends after what st.async brings, whoever is faster") {
+TEST_CASE("a CTA ends after what st.async brings whoever is faster") {
   const std::string store =
       "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], 2, [%r2];";
   const std::string arrive = "@!%p1 mbarrier.arrive.shared::cta.b64 _, [bar];";

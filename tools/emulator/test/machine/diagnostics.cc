@@ -117,12 +117,13 @@ void check(const Row& row, const char* prologue, const char* threads) {
 
 }  // namespace
 
-TEST_CASE("every report names kernel, block, warp, thread, PTX line, address and object") {
+TEST_CASE(
+    "every report names kernel and block and warp and thread and PTX line and address and object") {
   for (const Row& row : in_one_thread) check(row, one, "thread (37,0,0), lanes 0x00000020");
   for (const Row& row : in_a_warp) check(row, whole, "thread (32,0,0) to (63,0,0), lanes 0x");
 }
 
-TEST_CASE("a report of one lane of many names that lane's thread, in three dimensions") {
+TEST_CASE("a report of one lane of many names that lane's thread in three dimensions") {
   const std::string report = exec_test::fault(
       "mov.u32 %r0, %laneid; mul.wide.u32 %rd0, %r0, 16; add.s64 %rd0, %rd0, %out;"
       "st.global.u32 [%rd0], 1;",
@@ -145,7 +146,7 @@ TEST_CASE("memory that was freed is named as such") {
   CHECK(memory_of_device.at(second, 64, 4, "load"));
 }
 
-TEST_CASE("a deadlock is the graph of who waits for whom, and nothing else") {
+TEST_CASE("a deadlock is the graph of who waits for whom and nothing else") {
   const exec_test::SettingsGuard guard;
   emu::settings().order = emu::Order::latest;
   FaultKind kind{};

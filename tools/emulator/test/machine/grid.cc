@@ -6,7 +6,7 @@ using emu::FaultKind;
 using exec_test::SettingsGuard;
 using Words = std::vector<uint32_t>;
 
-TEST_CASE("special registers number threads, CTAs and clusters") {
+TEST_CASE("special registers number threads and CTAs and clusters") {
   // One word per CTA: clusterid and rank, from a grid of 4 x 4 CTAs in clusters of 2 x 2.
   Words out = run(R"(
     mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; mov.u32 %r3, %nctaid.x;

@@ -94,7 +94,7 @@ TEST_CASE("setmaxnreg.inc waits for registers that another warp releases") {
   }
 }
 
-TEST_CASE("ptxas ignores setmaxnreg in a kernel of unknown size, and so does the emulator") {
+TEST_CASE("ptxas ignores setmaxnreg in a kernel of unknown size and so does the emulator") {
   CHECK_FALSE(run_bounded("setmaxnreg.inc.sync.aligned.u32 240;", "").faulted);
 }
 

@@ -58,7 +58,7 @@ TEST_CASE("tcgen05.st takes a register without a value to tensor memory and back
   }
 }
 
-TEST_CASE("what is computed from a value that there was not has none, in those lanes alone") {
+TEST_CASE("what is computed from a value that there was not has none in those lanes alone") {
   for (const char* computation : computations) {
     CAPTURE(computation);
     const auto out = run(head + computation + "@%p0 st.global.u32 [%rd1], %r2;", warp,
@@ -156,7 +156,7 @@ TEST_CASE("arithmetic with a register that nobody wrote is a fault where its res
   }
 }
 
-TEST_CASE("shared memory that nobody wrote may be copied within shared memory, and used nowhere") {
+TEST_CASE("shared memory that nobody wrote may be copied within shared memory and used nowhere") {
   const char* const shared = ".shared .align 16 .b8 s[64];";
   const std::string copy =
       "st.shared.u32 [s], 7; ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [s];"
@@ -182,7 +182,7 @@ TEST_CASE("shared memory that nobody wrote may be copied within shared memory, a
 
 // Partial tiles: all threads exchange, those behind the end what they never loaded, and only those
 // before it store what they get.
-TEST_CASE("a register without a value may be stored to shared memory, and be left alone there") {
+TEST_CASE("a register without a value may be stored to shared memory and be left alone there") {
   const std::string exchange =
       "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 20; mul.wide.u32 %rd1, %r0, 4;"
       "add.u64 %rd1, %rd1, %out; @%p0 ld.global.u32 %r1, [%rd1]; shl.b32 %r2, %r0, 2;"
@@ -203,7 +203,7 @@ TEST_CASE("a register without a value may be stored to shared memory, and be lef
 }
 
 // Word i of 32 is i, those from the 20th on have no value. All are stored in bulk.
-TEST_CASE("bytes without a value go to global memory in bulk, and not to the host") {
+TEST_CASE("bytes without a value go to global memory in bulk and not to the host") {
   const std::string bulk =
       "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 20; mul.wide.u32 %rd1, %r0, 4;"
       "add.u64 %rd1, %rd1, %out; @%p0 mov.u32 %r1, %r0; shl.b32 %r2, %r0, 2; mov.u32 %r3, s;"
@@ -237,7 +237,7 @@ TEST_CASE("bytes without a value go to global memory in bulk, and not to the hos
 }
 
 // Each thread of 32 stores to its word, and those from the 20th on what they never loaded.
-TEST_CASE("a register without a value may be stored to global memory, and be left alone there") {
+TEST_CASE("a register without a value may be stored to global memory and be left alone there") {
   const std::string partial =
       "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 20; mul.wide.u32 %rd1, %r0, 4;"
       "add.u64 %rd1, %rd1, %out; @%p0 mov.u32 %r1, 7; st.global.u32 [%rd1+128], %r1;\n";
@@ -349,7 +349,7 @@ TEST_CASE("an MMA with an operand without a value gives none to the sums that ha
                  "register %r8 is read by lanes 0xffff0000"));
 }
 
-TEST_CASE("an MMA of doubles with an operand without a value, likewise") {
+TEST_CASE("an MMA of doubles with an operand without a value may be left alone as well") {
   const std::string body =
       "mov.u32 %r0, %laneid; mul.wide.u32 %rd1, %r0, 8; add.u64 %rd1, %rd1, %out;"
       "setp.lt.u32 %p0, %r0, 28; mov.u64 %rd2, 0; @%p0 mov.u64 %rd3, 0;"

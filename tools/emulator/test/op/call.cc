@@ -72,7 +72,7 @@ std::string refused(const std::string& body, const std::string& declarations = "
 
 }  // namespace
 
-TEST_CASE("lanes recur to depths of their own, each with registers and memory of its own") {
+TEST_CASE("lanes recur to depths of their own each with registers and memory of its own") {
   const auto out = exec_test::run(R"(
     .local .align 8 .b8 mine[8];
     mov.u32 %r0, %laneid; mov.u64 %rd1, mine; cvta.local.u64 %rd1, %rd1; st.u32 [%rd1], 1000;
@@ -113,7 +113,7 @@ TEST_CASE("two functions that call each other end where both do") {
   for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == (lane % 2 == 0));
 }
 
-TEST_CASE("lanes call what their pointers name, and meet after the call") {
+TEST_CASE("lanes call what their pointers name and meet after the call") {
   const auto out =
       exec_test::run("mov.u32 %r0, %laneid; rem.u32 %r0, %r0, 3;" + call_table +
                          "bar.warp.sync -1; shfl.sync.idx.b32 %r2, %r2, 0, 31, -1;"
@@ -137,7 +137,7 @@ TEST_CASE("lanes that a guard keeps from an indirect call need no pointer") {
   for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == (lane < 9 ? lane * lane : 3));
 }
 
-TEST_CASE("a call of what is no function, or has other parameters, is a fault") {
+TEST_CASE("a call of what is no function or has other parameters is a fault") {
   FaultKind kind{};
   const std::string other = "mov.u32 %r0, 3;" + call_table;
   CHECK(contains(exec_test::fault(other, {{}, {32}, {}}, &kind, functions),

@@ -47,7 +47,7 @@ Words in_every_order(const std::string& body, const Shape& shape, const Words& b
 
 }  // namespace
 
-TEST_CASE("ld, st, atom and red reach the other CTA's shared memory") {
+TEST_CASE("ld and st and atom and red reach the other CTA's shared memory") {
   Words out = in_every_order(
       peers + meet + "st.shared::cluster.u32 [%r2], 5; st.shared::cluster.u32 [%r2+4], %r0;" +
           meet +
@@ -111,7 +111,7 @@ TEST_CASE("red.async updates words of the other CTA") {
   CHECK(out == Words{113, 12, 9, 0, 112, 12, 9, 0});
 }
 
-TEST_CASE("st.async demands data and mbarrier in one CTA, and an mbarrier there") {
+TEST_CASE("st.async demands data and mbarrier in one CTA and an mbarrier there") {
   FaultKind kind{};
   const std::string store =
       "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r2], %r0, ";
@@ -213,7 +213,7 @@ TEST_CASE("a bulk store with a byte mask leaves the other bytes alone") {
                        {}, Words(4, 0)) == Words{0x00330011, 0, 0, 0x44000000});
 }
 
-TEST_CASE("arrivals that drop out, do not complete, or ask how many are pending") {
+TEST_CASE("arrivals that drop out or do not complete or ask how many are pending") {
   Words out =
       run("mbarrier.init.shared.b64 [bar], 3; mbarrier.arrive.noComplete.shared.b64 %rd1, [bar], 1;"
           "mbarrier.pending_count.b64 %r1, %rd1; mbarrier.arrive_drop.shared.b64 %rd2, [bar];"

@@ -26,7 +26,7 @@ TEST_CASE("the one value of a load or store may stand in braces") {
   CHECK(contains(refusal("atom.global.add.u32 { r1 }, [d1], r3;"), "no vector here"));
 }
 
-TEST_CASE("brx.idx goes where its list says, lane by lane, and lanes meet behind it") {
+TEST_CASE("brx.idx goes lane by lane where its list says and lanes meet behind it") {
   const std::string table =
       own_word +
       "and.b32 %r1, %r0, 3; LIST: .branchtargets A, B, A, C;"
@@ -47,7 +47,7 @@ TEST_CASE("brx.idx goes where its list says, lane by lane, and lanes meet behind
   CHECK(Words(out.begin(), out.begin() + 4) == Words{3209, 3209, 3210, 3212});
 }
 
-TEST_CASE("brx.idx beyond its list is a fault, one without a list is refused") {
+TEST_CASE("brx.idx beyond its list is a fault and one without a list is refused") {
   const std::string list = "LIST: .branchtargets A, A; mov.u32 %r1, 2; ";
   emu::FaultKind kind{};
   CHECK(contains(fault(list + "brx.idx %r1, LIST; A:", {}, &kind),

@@ -12,7 +12,7 @@ TEST_CASE("integer sums wrap and saturate") {
   CHECK(eval("sub.s64 d, a, b;", {0, 1}, {64, 64, 64}) == ~0ull);
 }
 
-TEST_CASE("products have a low, a high and a wide half") {
+TEST_CASE("products have a low and a high and a wide half") {
   CHECK(eval("mul.lo.s32 d, a, b;", {0x10001, 0x10001}) == 0x20001);
   CHECK(eval("mul.hi.u32 d, a, b;", {~0u, ~0u}) == 0xFFFFFFFE);
   CHECK(eval("mul.hi.s32 d, a, b;", {~0u, 2}) == 0xFFFFFFFF);
@@ -119,7 +119,7 @@ TEST_CASE("the carry goes from one instruction to the next") {
   CHECK(kind == emu::FaultKind::uninitialised);
 }
 
-TEST_CASE("dot products of bytes wrap, differences are summed") {
+TEST_CASE("dot products of bytes wrap and differences are summed") {
   CHECK(eval("dp4a.u32.u32 d, a, b, c;", {0xFF010203, 0x02030405, 7}) ==
         255 * 2 + 1 * 3 + 2 * 4 + 3 * 5 + 7);
   CHECK(eval("dp4a.s32.u32 d, a, b, c;", {0xFF000000, 0xFF000000, 0}) == uint32_t(-255));
@@ -140,7 +140,7 @@ TEST_CASE("minima and maxima of pairs") {
   CHECK(eval("max.u16x2 d, a, b;", {0xFFFF0001, 0x00010000}) == 0xFFFF0001);
 }
 
-TEST_CASE("set answers with ones in every bit, or with 1") {
+TEST_CASE("set answers with ones in every bit or with 1") {
   CHECK(eval("set.lt.u32.s32 d, a, b;", {uint32_t(-1), 1}) == ~0u);
   CHECK(eval("set.lo.u32.u32 d, a, b;", {~0u, 1}) == 0);
   CHECK(eval("set.ge.f32.s32 d, a, b;", {1, 1}) == 0x3F800000);
@@ -162,7 +162,7 @@ TEST_CASE("minima and maxima follow the type's sign") {
   CHECK(eval("neg.s64 d, a;", {1}, {64, 64}) == ~0ull);
 }
 
-TEST_CASE("integer conversions cut, extend and saturate") {
+TEST_CASE("integer conversions cut and extend and saturate") {
   CHECK(eval("cvt.s32.s8 d, a;", {0x80}) == 0xFFFFFF80);
   CHECK(eval("cvt.u64.u32 d, a;", {0xFFFFFFFF}, {64}) == 0xFFFFFFFF);
   CHECK(eval("cvt.s64.s32 d, a;", {0xFFFFFFFF}, {64}) == ~0ull);

@@ -174,7 +174,7 @@ TEST_CASE("ptxas takes the inventory's module") {
   CHECK(ptx_test::ptxas_verdict(module_text()) == "");
 }
 
-TEST_CASE("brkpt stops the kernel, in the lanes whose guard lets them") {
+TEST_CASE("brkpt stops the kernel in the lanes whose guard lets them") {
   for (const bool reached : {true, false}) {
     const std::string text = std::string(
                                  ".version 9.0\n.target sm_100a\n.address_size 64\n"
@@ -204,7 +204,7 @@ TEST_CASE("the emulator's manual counts the inventory") {
   }
 }
 
-TEST_CASE("what other kernels do not need is refused with line, column, text and a reason") {
+TEST_CASE("what other kernels do not need is refused with line and column and text and a reason") {
   const struct {
     const char *statement, *part;
   } refused[] = {

@@ -108,7 +108,7 @@ Bytes box_of(const Bytes& tensor, const std::vector<uint32_t>& dims,
 
 }  // namespace
 
-TEST_CASE("the copies of the inventory bring what the tensor has there, and take it back") {
+TEST_CASE("the copies of the inventory bring what the tensor has there and take it back") {
   if (ptx_test::have_ptxas()) CHECK(ptx_test::ptxas_verdict(text()) == "");
   for (const Order order : {Order::soonest, Order::latest, Order::random}) {
     OrderGuard guard(order, 3);

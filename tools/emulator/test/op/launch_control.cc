@@ -41,7 +41,7 @@ std::string persistent(const std::string& multicast, int last) {
 
 }  // namespace
 
-TEST_CASE("CTAs that take over others' work do every tile once, however requests are answered") {
+TEST_CASE("CTAs that take over others' work do every tile once however requests are answered") {
   SettingsGuard guard;
   for (const emu::Order order : {emu::Order::soonest, emu::Order::latest, emu::Order::random}) {
     emu::settings().order = order;
@@ -62,7 +62,7 @@ TEST_CASE("a cluster takes over whole clusters: the answer goes to every CTA") {
   }
 }
 
-TEST_CASE("a CTA that has seen a refusal asks no more, and a refusal names no CTA") {
+TEST_CASE("a CTA that has seen a refusal asks no more and a refusal names no CTA") {
   SettingsGuard guard;
   emu::settings().order = emu::Order::latest;
   const std::string ask =

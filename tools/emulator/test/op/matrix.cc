@@ -40,7 +40,7 @@ const char* const shared = ".shared .align 16 .b8 s[512];";
 
 }  // namespace
 
-TEST_CASE("ldmatrix gives each lane two elements of a row, or of a column") {
+TEST_CASE("ldmatrix gives each lane two elements of a row or of a column") {
   const bool transposed = GENERATE(false, true);
   const std::string trans = transposed ? ".trans" : "";
   Words out = run(fill + "ldmatrix.sync.aligned.m8n8.x4" + trans +
@@ -79,7 +79,7 @@ TEST_CASE("stmatrix is the inverse of ldmatrix") {
 }
 
 // Lane 9 has not filled its row, which is row 1 of matrix 1.
-TEST_CASE("ldmatrix, stmatrix and movmatrix take elements without a value along") {
+TEST_CASE("ldmatrix and stmatrix and movmatrix take elements without a value along") {
   const std::string partial = [] {
     std::string text = fill;
     const std::string store = "st.shared.v4.u32";
@@ -113,7 +113,7 @@ TEST_CASE("ldmatrix, stmatrix and movmatrix take elements without a value along"
   }
 }
 
-TEST_CASE("matrix rows are aligned, the warp is whole") {
+TEST_CASE("matrix rows are aligned and the warp is whole") {
   CHECK(contains(fault("mov.u32 %r1, s; add.s32 %r1, %r1, 8; mov.u32 %r2, 0;"
                        "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r2};",
                        warp, nullptr, shared),
@@ -187,7 +187,7 @@ TEST_CASE("ldmatrix.m16n16 gives each lane bytes of two columns") {
 }
 
 // SM100_SU4_DU8x16_x4_LDSM_N: thread t has bits 32 t and up of the expanded rows.
-TEST_CASE("ldmatrix.m8n16 gives each lane four elements of a row, as bytes") {
+TEST_CASE("ldmatrix.m8n16 gives each lane four elements of a row as bytes") {
   for (const char* form : {"b6x16_p32", "b4x16_p64"}) {
     const uint32_t bits = form[1] == '6' ? 6 : 4;
     const Words out = loaded(std::string("ldmatrix.sync.aligned.m8n16.x4.shared::cta.b8x16.") +

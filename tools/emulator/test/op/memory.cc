@@ -27,7 +27,7 @@ TEST_CASE("vectors and 128-bit values move whole") {
   CHECK(Words(out.begin() + 16, out.begin() + 20) == Words{5, 6, 7, 8});
 }
 
-TEST_CASE("shared, local and parameter memory are reached by generic addresses") {
+TEST_CASE("shared and local and parameter memory are reached by generic addresses") {
   Words out = run(R"(
     .local .align 4 .b8 depot[16];
     mov.u32 %r1, s; cvt.u64.u32 %rd1, %r1; cvta.shared.u64 %rd1, %rd1;
@@ -61,7 +61,7 @@ TEST_CASE("atomics return the old value and serialise the lanes") {
   CHECK(out[36] == 31);
 }
 
-TEST_CASE("float atomics add, vectors element by element") {
+TEST_CASE("float atomics add vectors element by element") {
   Words out = run(R"(
     mov.b32 %r1, 0f3F800000; mov.b32 %r2, 0f40000000;
     red.global.add.f32 [%out], %r1; atom.global.add.v2.f32 {%r3, %r4}, [%out+8], {%r1, %r2};
@@ -103,7 +103,7 @@ TEST_CASE("misaligned and out-of-window accesses are faults") {
   CHECK(kind == FaultKind::illegal_address);
 }
 
-TEST_CASE("reading what nobody wrote is a fault, copying it is not") {
+TEST_CASE("reading what nobody wrote is a fault but copying it is not") {
   FaultKind kind{};
   CHECK(contains(fault("add.s32 %r1, %r2, 1; st.global.u32 [%out], %r1;", {}, &kind), "%r2"));
   CHECK(kind == FaultKind::uninitialised);
@@ -152,7 +152,7 @@ TEST_CASE("a fault names the CUDA line that the compiler gave its instruction") 
   CHECK(contains(text, "inner.cuh:42, PTX line"));
 }
 
-TEST_CASE("padding may be copied through local memory, and using the copy is the fault") {
+TEST_CASE("padding may be copied through local memory and using the copy is the fault") {
   const std::string copy =
       ".local .align 4 .b8 depot[16]; .reg .b64 %depot; mov.b64 %depot, depot;"
       "cvta.local.u64 %rd1, %depot; mov.u32 %r1, 7; st.u32 [%rd1], %r1;"

@@ -148,7 +148,7 @@ TEST_CASE("mma.sync multiplies fragments of every type and shape") {
     check(c);
 }
 
-TEST_CASE("mma.sync of 12.0 multiplies all floats of 8, 6 and 4 bits with each other") {
+TEST_CASE("mma.sync of 12.0 multiplies all floats of 8 and 6 and 4 bits with each other") {
   for (const Element& a : {e4, e5, six3, six2, four})
     for (const Element& b : {e4, e5, six3, six2, four}) {
       check({16, 32, a, b, "f32", ".kind::f8f6f4"});
@@ -156,7 +156,7 @@ TEST_CASE("mma.sync of 12.0 multiplies all floats of 8, 6 and 4 bits with each o
     }
 }
 
-TEST_CASE("mma.sync of single bits counts, of doubles rounds once per product") {
+TEST_CASE("mma.sync of single bits counts and of doubles rounds once per product") {
   const std::string lanes =
       ".reg .b32 %l, %d<2>; .reg .b64 %at; mov.u32 %l, %laneid;"
       "mad.wide.u32 %at, %l, 8, %out;";
@@ -180,7 +180,7 @@ TEST_CASE("mma.sync of single bits counts, of doubles rounds once per product") 
   CHECK(doubles[11] == 1 + 4 * 12 + 5 * 13 + 6 * 14 + 7 * 15);
 }
 
-TEST_CASE("integer sums of mma.sync saturate where asked, and a warp has to be whole") {
+TEST_CASE("integer sums of mma.sync saturate where asked and a warp has to be whole") {
   const auto sum = [](const std::string& sat) {
     return exec_test::run(
         ".reg .b32 %a, %c<2>; mov.b32 %a, 0x7F7F7F7F; mov.b32 %c0, 0x7FFFFFF0;"
@@ -253,7 +253,7 @@ TEST_CASE("block-scaled mma.sync takes each row's scales from the lanes that hol
   CHECK(std::bit_cast<float>(mx4[0]) == 1 + 32 * 2 + 32 * 4);
 }
 
-TEST_CASE("a scale without a value leaves its row or its column without one, and no others") {
+TEST_CASE("a scale without a value leaves its row or its column without one and no others") {
   exec_test::Shape shape{{}, {32, 1, 1}};
   shape.target = "sm_120a";
   const auto product = [](const std::string& skipped, const std::string& lane,

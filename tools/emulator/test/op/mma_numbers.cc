@@ -68,7 +68,7 @@ TEST_CASE("mma.sync gives the model's bits on every kind of data") {
 }
 
 TEST_CASE(
-    "mma.sync is executed by 32 lanes together, and its sums have values where its registers do") {
+    "mma.sync is executed by 32 lanes together and its sums have values where its registers do") {
   const WarpMma w;
   CHECK(exec_test::contains(report(w, "mma.sync", "mma.sync", 16), "needs all 32 lanes"));
   CHECK(exec_test::contains(

@@ -148,7 +148,7 @@ constexpr Number halves{"f16", 16, f16}, brain{"bf16", 16, bf16}, tf32{"tf32", 3
 
 }  // namespace
 
-TEST_CASE("mma.sp multiplies what the metadata names, of every type, shape and selector") {
+TEST_CASE("mma.sp multiplies what the metadata names of every type and shape and selector") {
   for (const uint32_t selector : {0u, 1u, 2u, 3u})
     for (const Case& c :
          {Case{16, 2, selector, halves, "f32"}, Case{16, 2, selector, halves, "f16"},
@@ -165,7 +165,7 @@ TEST_CASE("mma.sp multiplies what the metadata names, of every type, shape and s
     check(c);
 }
 
-TEST_CASE("metadata that names no two elements, or not in order, is an error") {
+TEST_CASE("metadata that names no two elements or not in order is an error") {
   const Case c{16, 2, 1, halves, "f32"}, numbers{8, 2, 1, tf32, "f32"};
   const auto verdict = [](const Case& t, const char* kind, const std::string& value) {
     std::string text = program(t, kind);
@@ -181,7 +181,7 @@ TEST_CASE("metadata that names no two elements, or not in order, is an error") {
 }
 
 // Lane 9 has metadata of rows 2 and 10 of 16-bit types (selector 1), and of row 10 of bytes.
-TEST_CASE("metadata without a value leaves its rows without one, and no others") {
+TEST_CASE("metadata without a value leaves its rows without one and no others") {
   const Case halves_of_16{16, 2, 1, halves, "f32"}, bytes_of_64{64, 4, 0, s8, "s32"};
   // "" where the register of D may be stored by all lanes.
   const auto said = [](const Case& c, uint32_t lane, const char* d) -> std::string {

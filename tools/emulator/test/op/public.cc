@@ -9,7 +9,7 @@
 using emu::format;
 using exec_test::Shape;
 
-TEST_CASE("max and min take three operands, and their magnitudes with .abs") {
+TEST_CASE("max and min take three operands and their magnitudes with .abs") {
   const uint32_t one = 0x3F800000, minus_two = 0xC0000000, three = 0x40400000, nan = 0x7FC00000;
   CHECK(eval("max.f32 d, a, b, c;", {one, minus_two, three}) == three);
   CHECK(eval("min.f32 d, a, b, c;", {one, minus_two, three}) == minus_two);
@@ -18,7 +18,7 @@ TEST_CASE("max and min take three operands, and their magnitudes with .abs") {
   CHECK(eval("max.NaN.f32 d, a, b, c;", {one, nan, three}) == 0x7FFFFFFF);
 }
 
-TEST_CASE("6-bit floats lie in a byte each, the first source in the upper one") {
+TEST_CASE("6-bit floats lie in a byte each with the first source in the upper one") {
   const exec_test::Widths narrow{.d = 16};
   // e2m3: 1.5 = 0.1100 (exponent 1, mantissa 4), the largest is 7.5; e3m2: -28 is the largest.
   CHECK(eval("cvt.rn.satfinite.e2m3x2.f32 d, a, b;", {0x3FC00000, 0x41200000}, narrow) == 0x0C1F);
@@ -29,14 +29,14 @@ TEST_CASE("6-bit floats lie in a byte each, the first source in the upper one") 
   CHECK(eval("cvt.rn.f16x2.e3m2x2 d, a;", {0x3F0C}, {.a = 16}) == 0xCF003C00);
 }
 
-TEST_CASE("powers of two come from pairs of bf16, too") {
+TEST_CASE("powers of two come from pairs of bf16 too") {
   const exec_test::Widths narrow{.d = 16};
   // 1.0 and 1.5: 2^0, then 2^0 below and 2^1 above.
   CHECK(eval("cvt.rz.ue8m0x2.bf16x2 d, a;", {0x3F803FC0}, narrow) == 0x7F7F);
   CHECK(eval("cvt.rp.ue8m0x2.bf16x2 d, a;", {0x3F803FC0}, narrow) == 0x7F80);
 }
 
-TEST_CASE("tf32 has ten bits of mantissa, rounded to even, away from zero or cut") {
+TEST_CASE("tf32 has ten bits of mantissa rounded to even or away from zero or cut") {
   const uint32_t tie = 0x3F801000, above = 0x3F803000;  // 1 + half a place, 1 + three halves
   CHECK(eval("cvt.rn.tf32.f32 d, a;", {tie}) == 0x3F800000);
   CHECK(eval("cvt.rn.tf32.f32 d, a;", {above}) == 0x3F804000);
@@ -60,7 +60,7 @@ TEST_CASE("f32 sums take halves as they are and round once") {
         0x3F800000);
 }
 
-TEST_CASE("slct, testp, cnot, szext and pairs of 16-bit integers") {
+TEST_CASE("slct and testp and cnot and szext and pairs of 16-bit integers") {
   CHECK(eval("slct.b32.s32 d, a, b, c;", {1, 2, 0}) == 1);
   CHECK(eval("slct.b32.s32 d, a, b, c;", {1, 2, 0x80000000}) == 2);
   CHECK(eval("slct.b32.f32 d, a, b, c;", {1, 2, 0x80000000}) == 1);  // -0
@@ -88,7 +88,7 @@ TEST_CASE("slct, testp, cnot, szext and pairs of 16-bit integers") {
   CHECK(eval("add.s16x2 d, a, b;", {0x7FFFFFFF, 0x00010001}) == 0x80000000);
 }
 
-TEST_CASE("lop3 also tests its result, and combines the answer with a predicate") {
+TEST_CASE("lop3 also tests its result and combines the answer with a predicate") {
   const auto both = [](const char* op, uint32_t a, int q) {
     return eval(format(".reg .pred p, q; setp.ne.u32 q, %d, 0; lop3.%s.b32 d|p, a, b, b, 0xC0, q;"
                        "selp.u32 b, 1, 0, p; shl.b32 d, d, 4; or.b32 d, d, b;",
@@ -102,7 +102,7 @@ TEST_CASE("lop3 also tests its result, and combines the answer with a predicate"
   CHECK(both("and", 0x3, 1) == 0x31);
 }
 
-TEST_CASE("a special register is moved whole, with a zero after it") {
+TEST_CASE("a special register is moved whole with a zero after it") {
   const auto words =
       run("mov.v4.u32 {%r1, %r2, %r3, %r4}, %ntid;\n"
           "st.global.v4.u32 [%out], {%r1, %r2, %r3, %r4};\n"
@@ -115,7 +115,7 @@ TEST_CASE("a special register is moved whole, with a zero after it") {
   CHECK(words[4] == 0);
 }
 
-TEST_CASE("st.bulk clears shared memory, discard takes a line's values") {
+TEST_CASE("st.bulk clears shared memory and discard takes a line's values") {
   const char* const shared = ".shared .align 16 .b8 s[64];";
   const auto words = run(
       "mov.u32 %r1, s;\nmov.u32 %r2, 7;\nst.shared.u32 [s+12], %r2;\nst.shared.u32 [s+16], %r2;\n"
@@ -141,7 +141,7 @@ TEST_CASE("atomics of 16 bytes swap both halves or none") {
   CHECK(words == std::vector<uint32_t>{3, 0, 1, 0, 3, 0, 1, 0, 3, 0, 1, 0});
 }
 
-TEST_CASE("vectors of halves are added, and the smaller kept, part by part") {
+TEST_CASE("vectors of halves are added and their minimum kept part by part") {
   const auto words =
       run("mov.b32 %r1, 0x3C004000;\nmov.b32 %r2, 0x40003C00;\n"
           "red.global.add.noftz.v2.f16x2 [%out], {%r1, %r2};\n"

@@ -23,7 +23,7 @@ const char* const sum_to = R"(
 
 }  // namespace
 
-TEST_CASE("the parts of a vector register are registers, under two names each") {
+TEST_CASE("the parts of a vector register are registers under two names each") {
   CHECK(run(".reg .v4 .u32 v; .reg .v2 .f32 w<2>; .reg .v4 .b16 h;"
             "mov.u32 v.x, 1; add.u32 v.y, v.x, 1; add.u32 v.b, v.g, 1; mov.u32 v.a, v.z;"
             "mov.f32 w1.x, 1.0; add.f32 w1.g, w1.r, w1.x; mov.b64 %rd0, {v.w, v.x};"
@@ -34,7 +34,7 @@ TEST_CASE("the parts of a vector register are registers, under two names each") 
             {}, Words(11)) == Words{1, 2, 3, 3, 0x3F800000, 0x40000000, 3, 1, 0x80007, 0xA0009, 2});
 }
 
-TEST_CASE("a vector register is loaded, moved and unpacked as a whole") {
+TEST_CASE("a vector register is loaded and moved and unpacked as a whole") {
   CHECK(run(".reg .v4 .u32 a, b; .reg .v2 .u64 c; .reg .v2 .u32 d;"
             "ld.global.v4.u32 a, [%out]; mov.v4.u32 b, a; mov.v4.u32 {%r0, _, %r1, b.x}, b;"
             "mov.v2.u64 c, {5, 6}; mov.b64 d, c.y; mov.v2.b32 d, {d.y, d.x};"
@@ -45,7 +45,7 @@ TEST_CASE("a vector register is loaded, moved and unpacked as a whole") {
         Words(4, 0));
 }
 
-TEST_CASE("a part that was never written has no value, whatever the others have") {
+TEST_CASE("a part that was never written has no value whatever the others have") {
   FaultKind kind{};
   const char* const half = ".reg .v2 .u32 v, w; mov.u32 v.x, 4; mov.v2.u32 w, v; ";
   CHECK(run(std::string(half) + "add.u32 w.x, w.x, 1; st.global.u32 [%out], w.x;", {}, {0}) ==

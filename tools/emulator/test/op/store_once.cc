@@ -19,7 +19,7 @@ const std::string store = "cp.async.bulk.global.shared::cta.bulk_group ";
 
 }  // namespace
 
-TEST_CASE("a bulk store by a whole warp with one set of operands is one store, by the manual 32") {
+TEST_CASE("a bulk store by a whole warp with one set of operands is one store by the manual 32") {
   const exec_test::SettingsGuard guard;
   emu::settings().order = GENERATE(emu::Order::soonest, emu::Order::latest, emu::Order::random);
   const std::string one = program(store + "[%out], [%r2], 64;");

@@ -70,7 +70,7 @@ std::string printed(const std::string& format, std::vector<uint64_t> values, int
 
 }  // namespace
 
-TEST_CASE("a kernel prints, lane after lane, and is told how many arguments there were") {
+TEST_CASE("a kernel prints lane after lane and is told how many arguments there were") {
   const Hearing hearing;
   const auto out = exec_test::run(arguments + print_of("words") + "st.global.u32 [%out], %r1;",
                                   {{}, {2}, {}}, std::vector<uint32_t>(1), declared);
@@ -106,7 +106,7 @@ TEST_CASE("the directives of printf in kernels") {
   CHECK(printed("%d", {uint32_t(-3)}, 1) == "-3");
 }
 
-TEST_CASE("an assertion that fails says which thread, and ends the grid") {
+TEST_CASE("an assertion that fails says which thread and ends the grid") {
   const Hearing hearing;
   FaultKind kind{};
   const std::string fails =
@@ -121,7 +121,7 @@ TEST_CASE("an assertion that fails says which thread, and ends the grid") {
   CHECK(contains(report, "failed assertion in kernel k"));
 }
 
-TEST_CASE("a kernel allocates, and another thread frees what it got") {
+TEST_CASE("a kernel allocates and another thread frees what it got") {
   const std::string hand_over =
       ".shared .align 8 .b64 pointer; mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra B;" +
       malloc_of("64") +
@@ -143,7 +143,7 @@ TEST_CASE("a kernel allocates, and another thread frees what it got") {
   CHECK(contains(stops("mov.u64 %rd0, %out;" + free_it), "free of what no malloc"));
 }
 
-TEST_CASE("malloc returns null where the heap is full, and for no bytes; free takes null") {
+TEST_CASE("malloc returns null where the heap is full and for no bytes and free takes null") {
   const auto out = exec_test::run(malloc_of("8388609") + "st.global.u64 [%out], %rd0;" + free_it +
                                       malloc_of("8388600") + "st.global.u64 [%out+8], %rd0;" +
                                       malloc_of("16") + "st.global.u64 [%out+16], %rd0;" +

@@ -117,7 +117,7 @@ std::string made(const std::string& box_0 = "4") {
 
 }  // namespace
 
-TEST_CASE("a kernel makes a tensor map of zeros, which is judged where it is used") {
+TEST_CASE("a kernel makes a tensor map of zeros which is judged where it is used") {
   const Words out = run(made() + publish + load, warp, buffer(), declarations);
   CHECK(Words(out.begin() + 96, out.end()) == Words{120, 121, 122, 123, 128, 129, 130, 131});
   CHECK(contains(fault(made("3") + publish + load, warp, nullptr, declarations),
@@ -129,7 +129,7 @@ TEST_CASE("a kernel makes a tensor map of zeros, which is judged where it is use
   CHECK(contains(fault(garbage, warp, nullptr, declarations), "no tiled tensor map"));
 }
 
-TEST_CASE("an edited map that breaks a rule, or bytes that are no map, are faults") {
+TEST_CASE("an edited map that breaks a rule is a fault and so are bytes that are no map") {
   const auto broken = [](const std::string& field) {
     return fault(edit + "@%p1 tensormap.replace.tile." + field + publish + load, warp, nullptr,
                  declarations);

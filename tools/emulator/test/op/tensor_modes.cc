@@ -92,7 +92,7 @@ ret;
 
 }  // namespace
 
-TEST_CASE("gather4, scatter4 and im2col take their operands in the manual's order") {
+TEST_CASE("gather4 and scatter4 and im2col take their operands in the manual's order") {
   if (ptx_test::have_ptxas()) CHECK(ptx_test::ptxas_verdict(program) == "");
   for (const Order order : {Order::soonest, Order::latest, Order::random}) {
     OrderGuard guard(order, 3);

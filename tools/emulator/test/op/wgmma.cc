@@ -93,7 +93,7 @@ const std::string fence_line = "wgmma.fence.sync.aligned;\n";
 
 }  // namespace
 
-TEST_CASE("wgmma reads every K-major and MN-major layout, and A from registers") {
+TEST_CASE("wgmma reads every K-major and MN-major layout and A from registers") {
   uint64_t seed = 1;
   for (const int swizzle : {128, 64, 32, 0})
     for (const int n : {8, 40, 256}) {
@@ -116,7 +116,7 @@ TEST_CASE("wgmma reads every K-major and MN-major layout, and A from registers")
     }
 }
 
-TEST_CASE("wgmma of the other types, with A from both places") {
+TEST_CASE("wgmma of the other types with A from both places") {
   const struct {
     T a, b;
     R d;
@@ -184,7 +184,7 @@ TEST_CASE("a wgmma after accesses to its registers needs a wgmma.fence") {
                replaced(text, fence_line, fence_line + "mov.b32 r0, d5;\n"), w);
 }
 
-TEST_CASE("wgmmas of one shape follow each other on an accumulator, others wait") {
+TEST_CASE("wgmmas of one shape follow each other on an accumulator and others wait") {
   const Wgmma w = from_registers();
   const std::string text = support::program(w);
   const size_t at = text.find("wgmma.mma_async");
@@ -207,7 +207,7 @@ TEST_CASE("wgmmas of one shape follow each other on an accumulator, others wait"
 }
 
 TEST_CASE(
-    "shared memory of a wgmma: fence.proxy.async before it, no store until it was waited for") {
+    "shared memory of a wgmma: fence.proxy.async before it and no store until it was waited for") {
   const Wgmma w;
   const std::string text = support::program(w), store = "st.shared.b32 [s+8192], 0;\n";
   CHECK_REPORT(ordering, "after a fence.proxy.async, which is missing",
@@ -306,7 +306,7 @@ TEST_CASE("a wgmma with an operand without a value gives none to the sums that h
     }
 }
 
-TEST_CASE("the four warps of a warpgroup execute the same wgmma, all of them") {
+TEST_CASE("all four warps of a warpgroup execute the same wgmma") {
   const Wgmma w;
   const std::string text = support::program(w);
   const std::string mma = "wgmma.mma_async";

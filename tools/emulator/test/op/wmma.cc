@@ -179,7 +179,7 @@ TEST_CASE("wmma with elements without a value gives none to the sums that have t
   check_partial({16, 16, 16, s8, s32, s32, 2, 2}, true, a_at + 2 * 4, third);
 }
 
-TEST_CASE("wmma multiplies matrices of every shape, type and layout") {
+TEST_CASE("wmma multiplies matrices of every shape and type and layout") {
   for (const bool rows : {false, true})
     for (const bool c_rows : {false, true}) {
       for (const auto& [m, n] : {std::pair(16u, 16u), {32u, 8u}, {8u, 32u}}) {
@@ -197,7 +197,7 @@ TEST_CASE("wmma multiplies matrices of every shape, type and layout") {
     }
 }
 
-TEST_CASE("wmma of single bits counts, bytes are cut where they say so") {
+TEST_CASE("wmma of single bits counts and bytes are cut where they say so") {
   Words words(all);
   for (uint32_t i = 0; i < 32; ++i) words[a_at + i] = 0x00FF00FF, words[b_at + i] = 0x000FF00F;
   const std::string body =
@@ -219,7 +219,7 @@ TEST_CASE("wmma of single bits counts, bytes are cut where they say so") {
   CHECK(run(text, warp, words)[d_at] == 0x7FFFFFFF);
 }
 
-TEST_CASE("a fragment of wmma lies as ptxas has it, fp16 twice") {
+TEST_CASE("a fragment of wmma lies as ptxas has it with fp16 twice") {
   const std::string load =
       ".reg .b32 %a<8>, %t; .reg .b64 %x; mov.u32 %t, %tid.x; mad.wide.u32 %x, %t, 4, %out;"
       "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 " +
@@ -239,7 +239,7 @@ TEST_CASE("a fragment of wmma lies as ptxas has it, fp16 twice") {
     }
 }
 
-TEST_CASE("wmma wants one address, and lines at multiples of 16 bytes") {
+TEST_CASE("wmma wants one address and lines at multiples of 16 bytes") {
   const std::string end = ".sync.aligned.row.m16n16k16.global.f16 " + registers("w", 8) + ", [%x]";
   const std::string start =
       ".reg .b32 %w<8>, %t; .reg .b64 %x; mov.u32 %t, %tid.x; mad.wide.u32 %x, %t, 0, %out;";

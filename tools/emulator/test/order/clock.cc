@@ -58,7 +58,7 @@ TEST_CASE("joined clocks reach what either does") {
 }
 
 // One or a few find their places; many are merged. What is known of all lanes is never lost.
-TEST_CASE("clocks of many lanes joined reach what either does, and so do those of one") {
+TEST_CASE("clocks of many lanes joined reach what either does and so do those of one") {
   for (const uint32_t lanes : {1u, 4u, 5u, 32u}) {
     Clock a, b;
     for (uint32_t i = 0; i < 32; i += 2) a.raise_lane(warp, i, 10 + i);

@@ -19,7 +19,7 @@ Counters run(const std::string& rest) {
 
 }  // namespace
 
-TEST_CASE("atomics of many blocks on one word are in order, more than one each as well") {
+TEST_CASE("atomics of many blocks on one word are in order even if each has more than one") {
   const Counters c =
       run("red.relaxed.gpu.global.add.u32 [%out], 1;"
           "red.relaxed.gpu.global.add.u32 [%out], 1;"
@@ -70,7 +70,7 @@ Counters run_twice(const std::string& rest) {
 
 }  // namespace
 
-TEST_CASE("two clusters that store one value are a formal finding, whichever thread looks first") {
+TEST_CASE("two clusters that store one value are a formal finding whichever thread looks first") {
   exec_test::SettingsGuard guard;
   settings().workers = 2;
   settings().hazards = Reaction::report;

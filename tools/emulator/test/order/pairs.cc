@@ -103,7 +103,7 @@ std::vector<Schedule> schedules() {
 
 }  // namespace
 
-TEST_CASE("every racy program is reported and every repaired one silent, in every schedule") {
+TEST_CASE("every racy program is reported and every repaired one silent in every schedule") {
   exec_test::SettingsGuard guard;
   settings().max_instructions = 20'000'000;
   const std::vector<Pair> pairs = all_pairs();
@@ -129,7 +129,7 @@ TEST_CASE("every racy program is reported and every repaired one silent, in ever
     }
 }
 
-TEST_CASE("public kernels begin, hand over and end as they do without an error") {
+TEST_CASE("public kernels begin and hand over and end as they do without an error") {
   exec_test::SettingsGuard guard;
   settings().max_instructions = 20'000'000;
   const std::vector<Pair> all = pairs_of("corpus");

@@ -20,7 +20,8 @@ const char* const memory = ".shared .align 4 .b32 at;";
 
 }  // namespace
 
-TEST_CASE("columns may be freed once every register of a tcgen05.ld was used: formal, no error") {
+TEST_CASE(
+    "columns may be freed once every register of a tcgen05.ld was used: formal and no error") {
   const exec_test::SettingsGuard guard;
   emu::settings().order = GENERATE(emu::Order::soonest, emu::Order::latest, emu::Order::random);
   const exec_test::Shape warp{{}, {32}, {}};

@@ -62,7 +62,7 @@ std::string text_of(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("a function is called, returns from two places, and calls another") {
+TEST_CASE("a function is called and returns from two places and calls another") {
   // Lanes diverge inside the callee and are together again after the call.
   const auto out =
       exec_test::run(R"(
@@ -91,7 +91,7 @@ TEST_CASE("a guarded call is made by the lanes that its guard lets pass") {
   for (uint32_t lane = 0; lane < 32; ++lane) CHECK(out[lane] == (lane < 7 ? 20u : 3u));
 }
 
-TEST_CASE("a shared variable of a function exists once, however often it is called") {
+TEST_CASE("a shared variable of a function exists once however often it is called") {
   const auto out = exec_test::run(R"(
     mov.u32 %r0, 1024; st.shared.u32 [%r0], 0; call counts; call counts; call.uni counts;
     ld.shared.u32 %r1, [%r0]; st.global.u32 [%out], %r1;)",
@@ -118,7 +118,7 @@ TEST_CASE("a result that the function did not store has no value") {
   CHECK(kind == FaultKind::uninitialised);
 }
 
-TEST_CASE("calls that do not fit, and those that are not supported, are refused") {
+TEST_CASE("calls that do not fit or are not supported are refused") {
   const std::string f = ".func (.param .b32 y) f(.param .b32 x) { ret; }";
   const std::string variables = "{ .param .b32 a; .param .b64 wide; .param .b32 got;";
   const auto refused = [&](const std::string& declaration, const std::string& call) {
@@ -148,7 +148,7 @@ TEST_CASE("calls that do not fit, and those that are not supported, are refused"
   CHECK(contains(refused(".func f() { bra L; }", "call f; L: ret;"), "not in scope"));
 }
 
-TEST_CASE("calls that double with every link are refused, not expanded for ever") {
+TEST_CASE("calls that double with every link are refused and not expanded for ever") {
   std::string text = ".func f0() { ret; }\n";
   for (int i = 1; i < 40; ++i) {
     const std::string before = "call f" + std::to_string(i - 1) + "; ";

@@ -28,7 +28,7 @@ TEST_CASE("constant expressions of integers have the values that ptxas gives the
   }
 }
 
-TEST_CASE("constant expressions of doubles, and where one may stand") {
+TEST_CASE("constant expressions of doubles and where one may stand") {
   CHECK(ptx_test::code("mov.f64 g0, 1.5+0.25*2.0;").at(0).ops.at(1).imm == 0x4000000000000000);
   CHECK(ptx_test::code("mov.f32 f0, -(1.0);").at(0).ops.at(1).imm == 0xBF800000);
   CHECK(ptx_test::code("mov.u64 d0, 1.5 > 1.0;").at(0).ops.at(1).imm == 1);

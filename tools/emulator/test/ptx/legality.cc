@@ -37,7 +37,7 @@ TEST_CASE("the judge finds a wrong instruction among right ones") {
 }
 
 TEST_CASE(
-    "every row of opcodes.def has an instruction that ptxas accepts, and none that it refuses") {
+    "every row of opcodes.def has an instruction that ptxas accepts and none that it refuses") {
   if (!have_ptxas()) SKIP_TEST("no ptxas on PATH");
   const bool whole = std::getenv("NVFP4_LONG") != nullptr;
   std::vector<std::string> all;

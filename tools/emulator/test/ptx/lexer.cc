@@ -28,7 +28,7 @@ std::string refusal(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("an opcode is a word and dotted words, with :: inside") {
+TEST_CASE("an opcode is a word and dotted words with :: inside") {
   const std::string text = "mbarrier.try_wait.shared::cta.32x128b .b64";
   const auto t = lex(text);
   REQUIRE(t.size() == 6);
@@ -51,7 +51,7 @@ TEST_CASE("names hold $ % _ and have any length") {
   }
 }
 
-TEST_CASE("integers are decimal, hexadecimal, octal, binary, up to 2^64-1") {
+TEST_CASE("integers are decimal and hexadecimal and octal and binary up to 2^64-1") {
   CHECK(first("0").bits == 0);
   CHECK(first("4611686293305294848").bits == 4611686293305294848ull);
   CHECK(first("18446744073709551615").bits == ~0ull);
@@ -87,7 +87,7 @@ TEST_CASE("comments are blanks and positions count lines and columns from 1") {
   CHECK(refusal("add #") == "1:5: character '#' (0x23) has no place in PTX");
 }
 
-TEST_CASE("what ptxas reads otherwise is refused: blank statements, lost operands, 4.b8") {
+TEST_CASE("what ptxas reads otherwise is refused: blank statements and lost operands and 4.b8") {
   using ptx_test::body_verdict;
   CHECK(body_verdict("add.s32 r1, r2, r3;;") != "accepted");
   CHECK(body_verdict("bar.sync 0,;") != "accepted");

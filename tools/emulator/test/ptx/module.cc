@@ -22,7 +22,8 @@ std::string target_verdict(const std::string& target, int compute_capability) {
 
 }  // namespace
 
-TEST_CASE("what ptxas refuses of a module is refused: constants, pragmas, options of .target") {
+TEST_CASE(
+    "what ptxas refuses of a module is refused: constants and pragmas and options of .target") {
   const auto body = [](const std::string& text) {
     return verdict(with_header(text + "\n.visible .entry k() { ret; }"), 100);
   };
@@ -40,7 +41,8 @@ TEST_CASE("what ptxas refuses of a module is refused: constants, pragmas, option
 }
 
 TEST_CASE(
-    "an a target runs on its chip only, an f target in its family, a plain one on newer chips") {
+    "a plain target runs on newer chips but an f target in its family and an a target on its "
+    "chip") {
   CHECK(target_verdict("sm_100a", 100) == "accepted");
   CHECK(target_verdict("sm_100a", 103) ==
         "2:9: target sm_100a does not run on a device of compute capability 10.3");
@@ -81,7 +83,7 @@ TEST_CASE(
   CHECK(verdict("hello") == "1:1: '.version' expected, found 'hello'");
 }
 
-TEST_CASE("a negated address, a scale-d of -1 and no register at all are refused, as by ptxas") {
+TEST_CASE("a negated address and a scale-d of -1 and no register at all are refused as by ptxas") {
   CHECK(verdict(module_text(".reg .b32 %v; mov.b32 %v, %v.x;", "sm_90a"), 90).find("has no '.x'") !=
         std::string::npos);
   CHECK(verdict(module_text("mov.b32 r1, ![r2];", "sm_90a"), 90).find("a predicate expected") !=
@@ -146,7 +148,8 @@ TEST_CASE("the two cta_groups do not mix in one function") {
   CHECK_THROWS_AS(emu::ptx::check_cta_group(f), emu::PtxError);
 }
 
-TEST_CASE("entries are found with and without .visible, functions and prototypes are not entries") {
+TEST_CASE(
+    "entries are found with and without .visible and functions and prototypes are not entries") {
   const auto m =
       load(with_header(".extern .func (.param .b32 r) f (.param .b64 a, .param .b32 b);\n"
                        ".visible .entry a() { ret; }\n.entry b() { ret; }\n"
@@ -195,7 +198,7 @@ TEST_CASE("a launch grid counts clusters where block and cluster are given") {
   CHECK_THROWS_AS(load(std::string(old).replace(old.find("9.0"), 3, "8.8")), emu::PtxError);
 }
 
-TEST_CASE("launch bounds are kept, hints are skipped") {
+TEST_CASE("launch bounds are kept but hints are skipped") {
   const auto m =
       load(with_header(".entry k()\n.maxntid 128, 2\n.minnctapersm 1\n.maxnreg 64\n"
                        ".reqnctapercluster 2\n.explicitcluster\n.pragma \"nounroll\";\n{ ret; }\n"
@@ -211,14 +214,14 @@ TEST_CASE("launch bounds are kept, hints are skipped") {
   CHECK(m->functions[1]->reqntid[2] == 2);
 }
 
-TEST_CASE("debug information is skipped, between instructions too") {
+TEST_CASE("debug information is skipped even between instructions") {
   CHECK(verdict(with_header(
             ".file 1 \"a.cu\"\n.entry k() {\n.loc 1 3 5\n"
             ".loc 1 4 5, function_name $L__info_string0+3, inlined_at 1 3 1\nret;\n}\n"
             ".section .debug_str\n{\n$L__info_string0:\n.b8 95,90\n}\n")) == "accepted");
 }
 
-TEST_CASE("module variables keep their initial values, shorter than the variable if so written") {
+TEST_CASE("module variables keep their initial values even if shorter than the variable") {
   const auto m =
       load(with_header(".visible .global .align 4 .b8 bytes[6] = {1, 2, 255};\n"
                        ".const .u32 c = 0x12345678;\n.global .f32 f = 0f3F800000;\n"
@@ -238,7 +241,7 @@ TEST_CASE("module variables keep their initial values, shorter than the variable
 }
 
 // As ptxas 13.0 has it, which "ignores the qualifier" of a variable that has no definition.
-TEST_CASE("an .extern variable is the module's own, with the values of its definition") {
+TEST_CASE("an .extern variable is the module's own with the values of its definition") {
   const std::string use = ".entry k() { .reg .b64 d; mov.u64 d, x; ret; }\n";
   const std::string declared = ".extern .global .align 4 .u32 x;\n";
   const std::string defined = ".visible .global .align 4 .u32 x = 7;\n";
@@ -274,7 +277,7 @@ TEST_CASE("an address of a module variable names the variable") {
   CHECK(c[1].ops[1].imm == 4);
 }
 
-TEST_CASE("shared variables lie in declaration order from 0x400, dynamic memory after them") {
+TEST_CASE("shared variables lie in declaration order from 0x400 and dynamic memory after them") {
   const auto m = load(with_header(
       ".shared .align 4 .b8 unused[64];\n.shared .align 4 .b8 used[100];\n"
       ".extern .shared .align 1024 .b8 dyn[];\n"
@@ -293,7 +296,7 @@ TEST_CASE("shared variables lie in declaration order from 0x400, dynamic memory 
 }
 
 TEST_CASE(
-    "register declarations: ranges, lists, no blank after .reg, inner scopes hide outer ones") {
+    "register declarations: ranges and lists and no blank after .reg and inner scopes that hide") {
   const auto c = code(
       ".reg.b32 %r<3>; .reg .b32 a, b;\nmov.b32 a, %r2;\n"
       "{ .reg .b64 a; .reg .b32 __$temp1; mov.b64 a, 1; { .reg .b16 a; mov.b16 a, 1; } "
@@ -317,7 +320,7 @@ TEST_CASE("slots have names for reports") {
         std::vector<std::string>{"%r0", "wide", "wide", "p", "d", "", "%r1"});
 }
 
-TEST_CASE("a branch takes the label of its innermost scope, however often the name occurs") {
+TEST_CASE("a branch takes the label of its innermost scope however often the name occurs") {
   const auto c = code(
       "LAB_WAIT: mov.b32 r0, 0;\n"
       "{ LAB_WAIT: mov.b32 r1, 1; @p1 bra LAB_WAIT; bra.uni DONE; DONE: }\n"
@@ -332,7 +335,7 @@ TEST_CASE("a branch takes the label of its innermost scope, however often the na
   CHECK(body_verdict("L: L: ret;") == "1:4: label 'L' stands twice in one scope");
 }
 
-TEST_CASE("a body may be empty, hold blank statements, and end without ret") {
+TEST_CASE("a body may be empty and hold blank statements and end without ret") {
   CHECK(code("").size() == 1);
   CHECK(std::string(code("{ }")[0].opcode) == "ret");
   CHECK(verdict(with_header(".entry k() { ret;")) == "4:18: '}' expected, the text ends");

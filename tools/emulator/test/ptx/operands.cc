@@ -47,7 +47,7 @@ TEST_CASE("modifiers that are part of the name keep their place") {
   CHECK(body_verdict("cp.async.ca.global.shared [r1], [d1], 16;").substr(0, 5) == "1:1: ");
 }
 
-TEST_CASE("integer constants take the instruction's width, whatever their sign") {
+TEST_CASE("integer constants take the instruction's width whatever their sign") {
   CHECK(one("mov.u32 r1, -1;").ops[1].imm == 0xffffffff);
   CHECK(one("mov.b16 h1, 70000;").ops[1].imm == 70000 - 65536);
   CHECK(one("or.b64 d1, d2, 4611686293305294848;").ops[2].imm == 4611686293305294848);
@@ -113,7 +113,7 @@ TEST_CASE("special registers are sources of mov only") {
         "1:13: unknown name '%nosuch' in 'mov.u32 r1, %nosuch'");
 }
 
-TEST_CASE("braces in operands are vectors, with _ for what nobody wants") {
+TEST_CASE("braces in operands are vectors with _ for what nobody wants") {
   const Instr unpack = one("mov.b64 {r1, _}, d1;");
   REQUIRE(unpack.ops[0].elements.size() == 2);
   CHECK(unpack.ops[0].elements[1].kind == Kind::sink);
@@ -127,7 +127,7 @@ TEST_CASE("braces in operands are vectors, with _ for what nobody wants") {
         "1:40: a vector of 8 expected in 'tcgen05.ld.sync.aligned.16x256b.x2.b32 {r1, r2}, [r3]'");
 }
 
-TEST_CASE("d|p is two operands, and elect takes a sink") {
+TEST_CASE("d|p is two operands and elect takes a sink") {
   const Instr shuffle = one("shfl.sync.idx.b32\tr2|p1, r9, 0, 31, -1;");
   REQUIRE(shuffle.ops.size() == 6);
   CHECK(shuffle.ops[1].declared == Type::pred);
@@ -137,7 +137,8 @@ TEST_CASE("d|p is two operands, and elect takes a sink") {
   CHECK(body_verdict("elect.sync r2, r3;") == "1:16: '|' expected in 'elect.sync r2, r3'");
 }
 
-TEST_CASE("registers are containers: only their width binds, and ld, st, cvt take wider ones") {
+TEST_CASE(
+    "registers are containers: only their width binds and ld and st and cvt take wider ones") {
   CHECK(body_verdict("add.f32 r1, r2, r3;") == "accepted");
   CHECK(body_verdict("mov.b32 f1, u2;") == "accepted");
   CHECK(body_verdict("cvt.rn.f16x2.f32 r1, f1, r1;") == "accepted");
@@ -157,7 +158,7 @@ TEST_CASE("a .b128 register is two slots") {
   CHECK(c[1].ops[1].reg == c[0].ops[0].reg + 2);
 }
 
-TEST_CASE("mbarrier.try_wait has a state or a parity, a scope or none, a time limit or none") {
+TEST_CASE("mbarrier.try_wait has a state or a parity and may have a scope and a time limit") {
   CHECK(one("mbarrier.try_wait.parity.shared::cta.b64 p1, [r1], r2;").ops.size() == 3);
   CHECK(one("mbarrier.try_wait.parity.shared::cta.b64 p1, [r1], r2, 0x989680;").ops.size() == 4);
   CHECK(one("mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 p1, [r1], r2, r3;")
@@ -264,7 +265,7 @@ TEST_CASE("the predicate that set of bf16 combines with is a register") {
   CHECK(body_verdict("set.eq.and.s32.f16x2 r1, r2, r3, 1;") == "accepted");
 }
 
-TEST_CASE("nesting without end is refused, not followed") {
+TEST_CASE("nesting without end is refused and not followed") {
   const std::string braces(200000, '{');
   CHECK(ptx_test::body_verdict("mov.b64 %d1, " + braces) ==
         "1:15: a vector holds registers, constants and _ only");
@@ -285,7 +286,7 @@ TEST_CASE("array bounds whose product overflows are refused") {
         std::string::npos);
 }
 
-TEST_CASE("the registers of a vector have one width, and mma's layouts their order") {
+TEST_CASE("the registers of a vector have one width and mma's layouts have their order") {
   const auto accepted = [](const char* statement) {
     const std::string why = body_verdict(statement);
     INFO(statement << "\n" << why);

@@ -102,7 +102,7 @@ std::string with(const std::string& what) {
 
 }  // namespace
 
-TEST_CASE("A kernel's body is read when it is asked for, and then it is what it would have been") {
+TEST_CASE("A kernel's body is read when it is asked for and then it is what it would have been") {
   const std::string text =
       module_of(kernel("first", right_loop()) + ".shared .align 8 .b8 later[8];\n" +
                 kernel("second", with("  mov.u32 %r9, later;\n")));

@@ -25,7 +25,7 @@ TEST_CASE("an if with else meets after both") {
   CHECK(meeting(body, 2) == 4);
 }
 
-TEST_CASE("a loop meets at its end, also with an inner if") {
+TEST_CASE("a loop meets at its end even with an inner if") {
   CHECK(meeting("L: mov.b32 r1, 1; @p1 bra L; mov.b32 r2, 2; ret;", 1) == 2);
   const std::string body =
       "L: @p1 bra SKIP; mov.b32 r1, 1; SKIP: mov.b32 r2, 2; @p2 bra L; mov.b32 r3, 3; ret;";

@@ -88,7 +88,7 @@ std::vector<std::string> row_samples() {
 
 }  // namespace
 
-TEST_CASE("versions and targets are those of ptxas, each target from its first version on") {
+TEST_CASE("versions and targets are those of ptxas with each target from its first version on") {
   if (!have_ptxas()) SKIP_TEST("no ptxas on PATH");
   const auto theirs = [](const std::string& target, int version) {
     return ptxas_verdict(module_head(target, version) + ".entry k() { ret; }\n");
@@ -117,7 +117,7 @@ TEST_CASE("versions and targets are those of ptxas, each target from its first v
 
 // Samples of the rows are many more than rows: two targets take all, the others every fourth, other
 // ones each.
-TEST_CASE("a row is loaded from the .version on from which ptxas accepts it, and not before") {
+TEST_CASE("a row is loaded from the .version on from which ptxas accepts it and not before") {
   if (!have_ptxas()) SKIP_TEST("no ptxas on PATH");
   const std::vector<std::string> all = row_samples();
   size_t turn = 0;
@@ -162,7 +162,7 @@ TEST_CASE("a row is loaded from the .version on from which ptxas accepts it, and
 
 // The reverse of the test above: a target is denied nothing that it has. Some of what ptxas checks
 // it finds only when it generates code.
-TEST_CASE("what a target lacks by the rows, ptxas refuses to it as well") {
+TEST_CASE("ptxas refuses to a target what it lacks by the rows") {
   if (!have_ptxas()) SKIP_TEST("no ptxas on PATH");
   const std::vector<std::string> all = row_samples();
   const bool whole = std::getenv("NVFP4_LONG") != nullptr;

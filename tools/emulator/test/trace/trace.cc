@@ -72,7 +72,7 @@ TEST_CASE("a time line has the chosen blocks of every launch") {
   CHECK(text.substr(text.size() - 4) == "\n]}\n");
 }
 
-TEST_CASE("a copy is a span from its issue to its end, with an arrow to the wait") {
+TEST_CASE("a copy is a span from its issue to its end with an arrow to the wait") {
   const Traced trace(0, 0);
   exec_test::run(copies, {}, std::vector<uint32_t>(4), memory);
   const std::string text = trace.text();
