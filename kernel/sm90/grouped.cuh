@@ -190,9 +190,9 @@ constexpr uint32_t kSlotsOfSums =
     (Tile::kSumsAt + Tile::kPartBytes + Tile::kSlotBytes - 1) / Tile::kSlotBytes;
 
 // Waits until the sums of the tile before `number` are stored: its place in the list is empty then.
-// The parity says which phase is meant, even if no earlier tile waited. The phase before it is over,
-// because that tile could not have been listed otherwise. The phase after it needs this thread to
-// give back a tile that it has not read yet.
+// The parity says which phase is meant, even if no earlier tile waited. The phase before it is
+// over, because that tile could not have been listed otherwise. The phase after it needs this
+// thread to give back a tile that it has not read yet.
 template <typename Tile>
 __device__ void await_sums_before(const Cta90<Tile>& cta, uint32_t number) {
   const uint32_t before = number - 1;
