@@ -3,7 +3,7 @@
 where torch.compile traces."""
 from nvfp4gemm import _optional
 from nvfp4gemm._arrays import arrays_of
-from nvfp4gemm._door import matrix, number  # noqa: F401, for layouts
+from nvfp4gemm._door import flag, matrix, number  # noqa: F401, for layouts
 from nvfp4gemm._eager import float_type
 from nvfp4gemm._eager import mm as _mm, quantize as _quantize
 from nvfp4gemm._gemm import Gate, Maxima
@@ -84,6 +84,7 @@ def _product(names, a, b, out_dtype, bias, activation, c, alpha, beta, out, batc
     if not isinstance(b, Packed):
         raise TypeError(f"{names[1]} is {type(b).__name__}; expected what quantize() returns")
     arrays = b.door(names[1]).arrays
+    batch_invariant = flag(batch_invariant, "batch_invariant")
     options = (out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch)
     wanting = arrays.first_with_gradient(a if source is None else source, bias, c)
     if wanting is not None and (activation is not None or out is not None):
@@ -127,7 +128,7 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
     leading = source = None
     if getattr(weight, "pre_quant_scale", None) is not None:
         x = _scaled(arrays_of(x, "x"), x, weight)
-    if quantize_input:
+    if flag(quantize_input, "quantize_input"):
         arrays = arrays_of(x, "x")
         if out_dtype is None and out is None and not arrays.autocasts(x):
             out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
@@ -178,6 +179,7 @@ def gated_linear(x, gate, up, gate_bias=None, up_bias=None, *, activation="silu"
     arrays = gate.door("gate").arrays
     _no_gradient(arrays, "gated_linear", ("x", x), ("gate_bias", gate_bias), ("up_bias", up_bias))
     second = _gate_of(up, up_bias, activation, limit, alpha, beta)
+    batch_invariant = flag(batch_invariant, "batch_invariant")
     x, out_dtype, leading = _tokens(x, gate, (gate, up), out_dtype, out, quantize_input)
     if arrays.compiling():
         d = _optional.ops.gated(x, gate, out_dtype, gate_bias, activation, second, out,
@@ -203,7 +205,7 @@ def _gate_of(up, up_bias, activation, limit, alpha, beta):
 
 def _tokens(x, weight, weights, out_dtype, out, quantize_input, scale_layout="128x4"):
     """(x, out_dtype, leading dimensions that a quantized x has lost)."""
-    if not quantize_input:
+    if not flag(quantize_input, "quantize_input"):
         return x, out_dtype, None
     if isinstance(x, Packed):
         raise TypeError("x is Packed; quantize_input wants an array")

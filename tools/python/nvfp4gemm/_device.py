@@ -278,6 +278,8 @@ def quantize(x, tensor_scale, scale_layout, format):
             to.workspace = workspace.data_ptr()
         elif mode == abi.SCALE_BY_ROW_AMAX:
             tensor_scale = _empty((rows,), (1,), torch.float32)
+        if mode != abi.SCALE_ON_DEVICE and not x.numel():
+            tensor_scale.fill_(1.0)  # of what has no elements the library writes nothing
         to.tensor_scale_device = tensor_scale.data_ptr()
     status = abi.lib.nvfp4_quantize(to, _stream_of(index))
     if status:

@@ -39,12 +39,34 @@ def number(x, what):
     raise TypeError(f"{what} is {type(x).__name__}; expected a number")
 
 
-def size(x, what):
-    """An integer that a matrix may have rows or columns of."""
+def flag(x, what):
+    """A bool: "no" and an array of several are neither True nor False."""
+    if x is True or x is False:
+        return x
+    if type(x).__name__ in ("bool", "bool_") and not getattr(x, "ndim", 0):  # NumPy's
+        return bool(x)
+    raise TypeError(f"{what} is {x!r}; expected True or False")
+
+
+def tensor_scale(x, what):
+    """A number as a tensor scale, which float32 holds and which is no less than 0."""
+    x = float(x)
+    held = abi.c_float(x).value
+    if not math.isfinite(held) or x < 0 or held == 0 != x:
+        raise ValueError(f"{what} is {x:g}; expected a finite float32, 0 or more")
+    return x
+
+
+def whole(x, what):
     try:
-        x = operator.index(x)
+        return operator.index(x)
     except TypeError:
         raise TypeError(f"{what} is {type(x).__name__}; expected an integer") from None
+
+
+def size(x, what):
+    """An integer that a matrix may have rows or columns of."""
+    x = whole(x, what)
     if not 0 <= x < 1 << 31:
         raise ValueError(f"{what} is {x}; expected 0 to {(1 << 31) - 1}")
     return x
@@ -93,7 +115,10 @@ class Door:
         x = self.array(x, what)
         if self.arrays.size(x) != 1:
             raise ValueError(f"{what} is {tuple(x.shape)}; expected a number or one element")
-        return float(self.arrays.item(x))
+        try:
+            return float(self.arrays.item(x))
+        except (TypeError, ValueError):  # of complex numbers, fields or letters
+            raise TypeError(f"{what} is of {x.dtype}; expected a real number") from None
 
     def together(self, x, what):
         """Raises where x is of another package or on another device than the others."""
@@ -228,12 +253,15 @@ class Door:
             x = self.arrays.padded(self.arrays.copy(x[:, :k // 2]), (k + 31) // 32 * 16)
         return x
 
-    def scale_bytes(self, x, what):
-        """UE4M3 or UE8M0 as uint8 or of a type of their own, as bytes."""
+    def scale_bytes(self, x, what, bytes_, whose):
+        """So many UE4M3 or UE8M0 as uint8 or of a type of their own, as bytes."""
         x = self.array(x, what)
         if not self.arrays.is_bytes(x.dtype) and not str(x.dtype).endswith(
                 ("float8_e4m3fn", "float8_e8m0fnu")):
             raise TypeError(f"{what} are of {x.dtype}, expected uint8 or float8_e4m3fn")
+        if self.arrays.size(x) != bytes_:
+            raise ValueError(f"{what} {tuple(x.shape)} are no {whose}: {self.arrays.size(x)} "
+                             f"bytes, expected {bytes_}")
         return self.arrays.as_bytes(x)
 
     def scales(self, x, what, bytes_, whose):
@@ -257,7 +285,18 @@ class Door:
             raise ValueError(f"{what} is {tuple(x.shape)}, expected ({n},)")
         if n > 1 and self.arrays.strides(x)[0] != 1 or not self._aligned(x, 4):
             x = self.arrays.copy(x)
+        if not self.gpu:  # where only a kernel could look, nothing does
+            self._rising(x, what)
         return x
+
+    def _rising(self, x, what):
+        last = 0
+        for i, end in enumerate(x.tolist()):
+            if end < last:
+                after = f" after {last}" if i else ""
+                raise ValueError(f"{what}[{i}] is {end}{after}; ends begin at 0 or more and do not "
+                                 "fall")
+            last = end
 
     def bytes(self, x, what):
         """uint8 of any shape and strides, which are the caller's to look at."""
@@ -273,7 +312,7 @@ class Door:
         """A float, or an array of one float32; or one dimension of them, one for each of `rows` or
         for each of equal groups of rows."""
         if isinstance(x, numbers.Real):
-            return float(x)
+            return tensor_scale(x, what)
         x = self.floats(x, what, (abi.F32,))
         if self.arrays.size(x) != 1 and not _fit(tuple(x.shape), rows):
             many = "" if rows is None else (

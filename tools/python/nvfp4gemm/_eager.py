@@ -42,7 +42,7 @@ def quantize(x, tensor_scale, scale_layout, format):
         abi.check(abi.lib.nvfp4_quantize_reference(desc))
         return codes, scales, rows, k, tensor_scale, scale_layout, format
     if isinstance(tensor_scale, str):
-        tensor_scale = arrays.empty((rows,), abi.F32, x)
+        tensor_scale = arrays.full(rows, 1.0, x)  # of rows without elements nothing is written
         desc = _quantizer(arrays, x, codes, scales, scale_layout, k)
         desc.tensor_scale_mode = abi.SCALE_BY_ROW_AMAX
         desc.tensor_scale_device = arrays.address(tensor_scale)
@@ -50,7 +50,7 @@ def quantize(x, tensor_scale, scale_layout, format):
         return codes, scales, rows, k, tensor_scale, scale_layout, format
     if tensor_scale is None:
         amax = arrays.largest_finite(x)
-        tensor_scale = amax / 2688 if amax > 0 else 1.0
+        tensor_scale = abi.c_float(amax / 2688).value or 1.0
     tensor_scale = abi.c_float(door.value(tensor_scale, "tensor_scale")).value
     abi.check(abi.lib.nvfp4_quantize_host(
         arrays.address(x), k, rows, k, tensor_scale, arrays.address(codes), 2 * codes.shape[1],
@@ -72,6 +72,9 @@ def dequantize(packed, dtype=None):
     door = Door(packed.codes, "codes")
     arrays = door.arrays
     type_ = abi.F32 if dtype is None else float_type(arrays, dtype, "dtype")
+    if type(packed.tensor_scale) is float and packed.tensor_scale == 0:  # no quantizer's
+        zeros = arrays.full(packed.rows * packed.k, 0.0, packed.codes).reshape(packed.shape)
+        return zeros if type_ == abi.F32 else arrays.cast(zeros, type_)
     if door.gpu:
         return _optional.device.dequantize(packed, type_)
     x = arrays.empty(packed.shape, abi.F32, packed.codes)

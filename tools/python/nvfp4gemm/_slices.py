@@ -8,6 +8,7 @@ import math
 
 from nvfp4gemm import abi
 from nvfp4gemm._arrays import arrays_of
+from nvfp4gemm._door import whole
 from nvfp4gemm._eager import with_scales
 from nvfp4gemm._matrix import row_bytes
 
@@ -15,6 +16,7 @@ TILE_ROWS, TILE_BYTES = 128, 512
 
 
 def _check(begin, end, size, what, unit):
+    whole(begin, "begin"), whole(end, "end")
     if not 0 <= begin <= end <= size:
         raise ValueError(f"{what} {begin} to {end} are none of 0 to {size}")
     if begin % unit or end % unit:

@@ -2,7 +2,7 @@
 """A Packed of arrays that another program stored, after a look at each of them."""
 import math
 
-from nvfp4gemm._door import Door
+from nvfp4gemm._door import Door, flag
 from nvfp4gemm._matrix import block_of, number_of, row_bytes, scale_bytes
 from nvfp4gemm._packed import Packed
 
@@ -101,12 +101,11 @@ def weight(codes, scales, tensor_scale=1.0, *, divides=False, scale_layout="line
         raise ValueError(f"codes are {codes.dtype} {tuple(codes.shape)}, expected uint8 [n, k / 2]")
     n, k = codes.shape[0], 2 * codes.shape[1]
     block = block_of(format)
-    scales = door.scale_bytes(scales, "scales")
-    expected = scale_bytes(n, k, scale_layout, format)
-    if k % block or arrays.size(scales) != expected:
-        raise ValueError(f"scales {tuple(scales.shape)} are no {scale_layout} ones of [{n}, {k}]: "
-                         f"{arrays.size(scales)} bytes, expected {expected}")
-    value = tensor_scale_of(door.value(tensor_scale, "tensor_scale"), divides=divides)
+    if k % block:
+        raise ValueError(f"codes are {tuple(codes.shape)}: k = {k} is no multiple of {block}")
+    scales = door.scale_bytes(scales, "scales", scale_bytes(n, k, scale_layout, format),
+                              f"{scale_layout} ones of [{n}, {k}]")
+    value = tensor_scale_of(door.value(tensor_scale, "tensor_scale"), divides=flag(divides, "divides"))
     if number_of(nibbles, NIBBLES, "nibbles"):
         codes = codes >> 4 | codes << 4
     packed = Weight(arrays.padded(codes, row_bytes(k)), scales.reshape(-1), n, k, value,

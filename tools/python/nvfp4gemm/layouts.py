@@ -3,7 +3,7 @@
 goes in, a Packed with 128x4 scales comes out. docs/integration.md has the
 layouts and where they are written down."""
 from nvfp4gemm import _calls
-from nvfp4gemm._door import Door, size
+from nvfp4gemm._door import Door, flag, number, size
 from nvfp4gemm._matrix import block_of
 from nvfp4gemm._packed import Packed
 from nvfp4gemm._weights import weight
@@ -20,10 +20,9 @@ def _uint8(x, what):
 
 
 def _bytes_of(arrays, x, what, expected):
-    x = arrays.as_bytes(x).reshape(-1)
     if arrays.size(x) != expected:
         raise ValueError(f"{what} are {arrays.size(x)} bytes, expected {expected}")
-    return x
+    return arrays.as_bytes(x).reshape(-1)
 
 
 def from_ggml(blocks, rows, k, scale=1.0):
@@ -82,14 +81,13 @@ def from_flashinfer(codes, scales, global_scale=1.0, *, layout="128x4", format="
     global_scale  what it was given, 2688 / amax of x: a divisor. MXFP4 has none
     """
     door = Door(codes, "codes")
-    scales = door.scale_bytes(scales, "scales")
     codes = _calls.matrix(door.array(codes, "codes"), "codes")
     rows, k, block = codes.shape[0], 2 * codes.shape[1], block_of(format)
-    if format != "nvfp4" and global_scale != 1:
+    if format != "nvfp4" and door.value(global_scale, "global_scale") != 1:
         raise ValueError(f"global_scale is {global_scale}; {format} has none")
     if layout == "8x4":
         down, across = -(-rows // 8), -(-k // (4 * block))
-        tiles = _bytes_of(door.arrays, scales, "8x4 scales", down * across * 32)
+        tiles = door.scale_bytes(scales, "scales", down * across * 32, f"8x4 ones of [{rows}, {k}]")
         scales = tiles.reshape(down, across, 8, 4).swapaxes(1, 2).reshape(down * 8, across * 4)
         scales, layout = scales[:rows, :k // block], "linear"
     return weight(codes, scales, global_scale, divides=True, scale_layout=layout, format=format)
@@ -128,15 +126,15 @@ def from_transformer_engine(codes, scales, amax, *, swizzled=False, e4m3_max=448
     e4m3_max  what the tensor says as _nvfp4_e4m3_max: 448, or 256 with the 4over6 recipe
     """
     door = Door(codes, "codes")
-    arrays, scales = door.arrays, door.scale_bytes(scales, "scales")
     codes = _calls.matrix(door.array(codes, "codes"), "codes")
     rows, k = codes.shape[0], 2 * codes.shape[1]
     amax = door.value(amax, "amax")
-    scale = 1.0 if amax == 0 else amax / (6 * e4m3_max)
-    if swizzled:
+    scale = 1.0 if amax == 0 else amax / (6 * number(e4m3_max, "e4m3_max"))
+    if flag(swizzled, "swizzled"):
         return weight(codes, scales, scale, scale_layout="128x4")
     down, across = -(-rows // 128) * 128, -(-k // 64) * 4
-    scales = _bytes_of(arrays, scales, "scales", down * across).reshape(down, across)
+    scales = door.scale_bytes(scales, "scales", down * across,
+                              f"padded ones of [{rows}, {k}]").reshape(down, across)
     return weight(codes, scales[:rows, :k // 16], scale)
 
 

@@ -100,6 +100,14 @@ class Table(test_python_door.Table):
     place = staticmethod(placed_on(sys.argv[1]))
     kind = OnTorch(sys.argv[1], place, makers(place))
 
+    def test_scales_of_what_has_no_elements_are_1(self):
+        for shape in ((6, 0), (0, 32)):
+            for by in (None, "rows"):
+                x = self.place(oddities.dense(np.ones(shape, np.float16))).array
+                scale = nvfp4gemm.quantize(x, by).tensor_scale
+                values = np.asarray(scale.numpy() if hasattr(scale, "numpy") else scale)
+                self.assertEqual(values.reshape(-1).tolist(), [1.0] * values.size)
+
     def test_memory_given_back_after_a_packed_was_made(self):
         o = door_table.Operands(self.kind)
         for part in ("codes", "scales"):

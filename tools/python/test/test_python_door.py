@@ -14,6 +14,7 @@ import package
 import numpy as np
 
 import nvfp4gemm
+from nvfp4gemm import checkpoints, layouts
 
 import door_table
 import oddities
@@ -193,8 +194,70 @@ class Examples(unittest.TestCase):
         for rows, kind in ((4.0, TypeError), (-1, ValueError), (1 << 40, ValueError)):
             with self.assertRaisesRegex(kind, "rows is"):
                 nvfp4gemm.Packed(self.weight.codes, self.weight.scales, rows, 128)
+        for scale in (float("nan"), float("inf"), 1e300, -1.0, 1e-50, np.float32("nan")):
+            with self.assertRaisesRegex(ValueError, "tensor_scale is .*; expected a finite"):
+                nvfp4gemm.Packed(self.weight.codes, self.weight.scales, 256, 128, scale)
+            with self.assertRaisesRegex(ValueError, "tensor_scale is .*; expected a finite"):
+                nvfp4gemm.quantize(self.x, scale)
+            with self.assertRaisesRegex(ValueError, "tensor_scale is .*; expected a finite"):
+                nvfp4gemm.Stack(self.weight.codes.reshape(2, 128, 64), self.weight.scales, 2, 128,
+                                128, scale)
         with self.assertRaisesRegex(ValueError, "k = 100 is not a multiple of 16"):
             nvfp4gemm.Packed(self.weight.codes, self.weight.scales, 256, 100)
+
+    def test_switches(self):
+        """What is neither True nor False says nothing, however it counts in an if."""
+        stack = nvfp4gemm.stack([self.weight])
+        ends, codes = np.array([8], np.int32), self.weight.codes
+        scales = self.weight.with_scales("linear").scales
+        for wrong in ("no", None, 2, 1.0, np.ones(2, bool)):
+            for name, call in (
+                    ("batch_invariant", lambda: nvfp4gemm.mm(
+                        self.x, self.weight, batch_invariant=wrong)),
+                    ("batch_invariant", lambda: nvfp4gemm.linear(
+                        self.x, self.weight, batch_invariant=wrong)),
+                    ("batch_invariant", lambda: nvfp4gemm.gated_linear(
+                        self.x, self.weight, self.weight, batch_invariant=wrong)),
+                    ("quantize_input", lambda: nvfp4gemm.linear(
+                        self.x, self.weight, quantize_input=wrong)),
+                    ("quantize_input", lambda: nvfp4gemm.gated_linear(
+                        self.x, self.weight, self.weight, quantize_input=wrong)),
+                    ("quantize_input", lambda: nvfp4gemm.grouped_linear(
+                        self.x, ends, stack, quantize_input=wrong)),
+                    ("quantize_input", lambda: nvfp4gemm.grouped_gated_linear(
+                        self.x, ends, stack, stack, quantize_input=wrong)),
+                    ("divides", lambda: checkpoints.weight(codes, scales, divides=wrong)),
+                    ("swizzled", lambda: layouts.from_transformer_engine(
+                        codes, self.weight.scales, 1.0, swizzled=wrong))):
+                with self.subTest(name=name, wrong=wrong), self.assertRaisesRegex(
+                        TypeError, f"{name} is .*; expected True or False"):
+                    call()
+        self.same(lambda x: nvfp4gemm.mm(x, self.weight, batch_invariant=np.bool_(True)), self.x)
+
+    def test_numbers_of_other_packages_are_real(self):
+        w, linear = self.weight, self.weight.with_scales("linear").scales
+        for wrong in (np.ones(1, np.complex64), np.zeros(1, [("a", "f4")]), np.array(["x"])):
+            for name, call in (
+                    ("scale|tensor_scale", lambda: layouts.from_ggml(
+                        np.zeros(36, np.uint8), 1, 64, wrong)),
+                    ("global_scale|tensor_scale", lambda: layouts.from_flashinfer(
+                        w.codes, w.scales, wrong)),
+                    ("amax", lambda: layouts.from_transformer_engine(
+                        w.codes, w.scales, wrong, swizzled=True)),
+                    ("tensor_scale", lambda: checkpoints.weight(w.codes, linear, wrong))):
+                with self.subTest(name=name, wrong=wrong.dtype), self.assertRaisesRegex(
+                        TypeError, rf"\b({name}) is of .*; expected a real number"):
+                    call()
+        for wrong in (1j, "x", None):
+            with self.assertRaisesRegex(TypeError, "e4m3_max is"):
+                layouts.from_transformer_engine(w.codes, w.scales, 1.0, swizzled=True,
+                                                e4m3_max=wrong)
+
+    def test_rows_and_columns_of_a_slice_are_integers(self):
+        for cut in (self.weight.slice_rows, self.weight.slice_k):
+            for begin, end, name in ((None, 32, "begin"), (0, "3", "end"), (0, 32.0, "end")):
+                with self.assertRaisesRegex(TypeError, f"{name} is .*; expected an integer"):
+                    cut(begin, end)
 
 
 if __name__ == "__main__":

@@ -62,10 +62,25 @@ class Grouped(unittest.TestCase):
 
     def test_rows_of_no_group_stay(self):
         weights = nvfp4gemm.stack(self.matrices())
-        for ends, written in (([1, 2, 3, 4, 5, 6], 6), ([3, 1, 1, 1, 1, 100], 9)):
+        for ends, written in (([1, 2, 3, 4, 5, 6], 6), ([3, 3, 3, 3, 4, 100], 9)):
             out = np.full((9, N), 7, np.float32)
             nvfp4gemm.grouped_linear(self.x, np.array(ends, np.int32), weights, out=out)
             self.assertTrue((out[written:] == 7).all() and (out[:written] != 7).any(1).all())
+
+    def test_ends_that_fall_are_refused_on_the_cpu(self):
+        weights = nvfp4gemm.stack(self.matrices())
+        for ends, words in (([3, 1, 4, 5, 6, 9], r"ends\[1\] is 1 after 3"),
+                            ([-1, 4, 4, 5, 6, 9], r"ends\[0\] is -1"),
+                            ([1, 2, 3, 4, 9, 8], r"ends\[5\] is 8 after 9")):
+            out, ends = np.full((9, N), 7, np.float32), np.array(ends, np.int32)
+            for call in (
+                    lambda: nvfp4gemm.grouped_linear(self.x, ends, weights, out=out),
+                    lambda: nvfp4gemm.grouped_gated_linear(self.x, ends, weights, weights, out=out),
+                    lambda: nvfp4gemm.grouped_linear(self.x, ends, weights, out=out,
+                                                     quantize_input=True)):
+                with self.assertRaisesRegex(ValueError, words + ".*do not fall"):
+                    call()
+                self.assertTrue((out == 7).all())
 
     def test_copies_of_a_stack(self):
         weights, ends = nvfp4gemm.stack(self.matrices()), np.array(ENDS[0], np.int32)

@@ -13,7 +13,7 @@ except ImportError as error:
     raise unittest.SkipTest("this Python has no ml_dtypes") from error
 
 import nvfp4gemm
-from nvfp4gemm import layouts
+from nvfp4gemm import checkpoints, layouts
 
 E2M1 = (0, .5, 1, 1.5, 2, 3, 4, 6)
 
@@ -148,10 +148,10 @@ class Layouts(unittest.TestCase):
             (lambda: layouts.from_ggml(codes, 8, 80), "k = 80 is no multiple of 64"),
             (lambda: layouts.from_ggml(codes, 8, 64), "blocks are 512 bytes, expected 288"),
             (lambda: layouts.from_flashinfer(in_pairs(codes), scales[:7], 1.0, layout="8x4"),
-             "8x4 scales are 28 bytes, expected 32"),
+             r"scales \(7, 4\) are no 8x4 ones of \[8, 64\]: 28 bytes, expected 32"),
             (lambda: layouts.from_flashinfer(in_pairs(codes), scales, 1.0), "are no 128x4 ones"),
             (lambda: layouts.from_transformer_engine(in_pairs(codes), scales, 1.0),
-             "scales are 32 bytes, expected 512"),
+             "are no padded ones of .8, 64.: 32 bytes, expected 512"),
         ]:
             with self.subTest(words), self.assertRaisesRegex(ValueError, words):
                 call()
@@ -170,6 +170,29 @@ class Layouts(unittest.TestCase):
                 call()
         with self.assertRaisesRegex(TypeError, "blocks are of int8, expected uint8"):
             layouts.from_ggml(codes.view(np.int8), 8, 64)
+
+
+class Late(unittest.TestCase):
+    def test_sizes_are_looked_at_before_anything_is_copied(self):
+        """A view of 2^36 bytes on a few: no memory would hold its copy."""
+        packed = nvfp4gemm.quantize(np.ones((4, 64), np.float32))
+        many = np.broadcast_to(np.ones(8, np.uint8), (1 << 33, 8))
+        floats = np.broadcast_to(np.ones(8, np.uint8).view("int32")[:1], (1 << 34, 1))
+        for call in (
+                lambda: layouts.from_transformer_engine(packed.codes, many, 1.0),
+                lambda: layouts.from_transformer_engine(packed.codes, many, 1.0, swizzled=True),
+                lambda: layouts.from_flashinfer(packed.codes, many),
+                lambda: layouts.from_flashinfer(packed.codes, many, layout="8x4"),
+                lambda: layouts.from_flashinfer(packed.codes, many, layout="linear"),
+                lambda: layouts.from_deepgemm(packed.codes, floats),
+                lambda: layouts.from_ggml(many, 4, 64),
+                lambda: layouts.from_ggml_mxfp4(many, 4, 64),
+                lambda: checkpoints.weight(packed.codes, many),
+                lambda: checkpoints.weight(many, packed.scales),
+                lambda: nvfp4gemm.Packed(packed.codes, many, 4, 64),
+                lambda: nvfp4gemm.Packed(many, packed.scales, 4, 64)):
+            with self.assertRaisesRegex((TypeError, ValueError), "expected|no .* ones of"):
+                call()
 
 
 class Slices(unittest.TestCase):

@@ -57,6 +57,30 @@ class Quantize(unittest.TestCase):
         self.assertEqual(nvfp4gemm.quantize(np.zeros((1, 16), np.float32)).tensor_scale, 1.0)
 
 
+class Nothing(unittest.TestCase):
+    """Matrices without elements, of which the library writes nothing."""
+
+    def test_scales_of_what_has_no_elements_are_1(self):
+        for shape in ((6, 0), (0, 32), (2, 3, 0)):
+            # Pages that were free before hold no zeros and no ones by chance.
+            filled = [np.full(6, np.nan, np.float32) for _ in range(64)]
+            del filled
+            rows = nvfp4gemm.quantize(np.ones(shape, np.float32), "rows")
+            self.assertEqual(rows.tensor_scale.tolist(), [1.0] * rows.rows)
+            self.assertEqual(nvfp4gemm.quantize(np.ones(shape, np.float32)).tensor_scale, 1.0)
+
+    def test_an_amax_too_small_for_a_scale(self):
+        """amax / 2688 is 0 in float32: the scale is 1, as on a GPU."""
+        for by in (None, "rows"):
+            packed = nvfp4gemm.quantize(np.full((2, 16), 1e-42, np.float32), by)
+            self.assertEqual(np.unique(packed.tensor_scale).tolist(), [1.0])
+            self.assertFalse(packed.dequantize().any())
+
+    def test_a_tensor_scale_of_0_makes_zeros(self):
+        packed = nvfp4gemm.quantize(np.ones((2, 16), np.float32)).replace(tensor_scale=0.0)
+        self.assertFalse(packed.dequantize().any())
+
+
 class Multiply(unittest.TestCase):
     def setUp(self):
         self.a = nvfp4gemm.quantize(normal(4, 37, 96))
@@ -216,7 +240,7 @@ class Refused(unittest.TestCase):
 
     def test_an_error_has_number_and_name(self):
         with self.assertRaises(nvfp4gemm.Error) as raised:
-            nvfp4gemm.quantize(normal(1, 4, 32), -1.0)
+            nvfp4gemm.quantize(normal(1, 4, 32), 0.0)
         self.assertEqual((raised.exception.status, raised.exception.name),
                          (22, "NVFP4_STATUS_INVALID_VALUE"))
 

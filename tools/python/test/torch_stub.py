@@ -160,6 +160,12 @@ class Tensor:
     def new_zeros(self, shape):
         return _new(np.zeros(shape, self.array.dtype), self.device)
 
+    def fill_(self, value):
+        self.array[...] = value
+
+    def tolist(self):
+        return self.array.tolist()
+
     def item(self):
         return self.array.item()
 
