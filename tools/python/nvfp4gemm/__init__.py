@@ -10,14 +10,15 @@
 
 Tensors on a GPU are computed there, on torch's current stream; NumPy arrays and tensors on the CPU
 by the library's reference, slowly and to the rules of nvfp4_gemm.h. What the library refuses raises
-nvfp4gemm.Error with its sentence. nvfp4gemm.abi is the C API below.
+nvfp4gemm.Error with its sentence. nvfp4gemm.abi is the C API below; nvfp4gemm.nn and
+nvfp4gemm.parallel, the layers, import torch when they are first used.
 
 An array that is read may have any strides, order of bytes and alignment: what the library cannot
 read where it is, it reads from a copy, made by the call. An array that is written (out) is written
 where it is, or refused. Arrays of another type, shape, device or package, masked and sparse ones,
 and views that reach beyond their memory raise TypeError or ValueError with the argument's name.
 """
-from nvfp4gemm import abi, checkpoints, layouts
+from nvfp4gemm import _optional, abi, checkpoints, layouts
 from nvfp4gemm.abi import Error, lib as _lib
 from nvfp4gemm._calls import (Stack, gated_linear, grouped_gated_linear, grouped_linear, linear, mm,
                               quantize, stack)
@@ -26,6 +27,17 @@ from nvfp4gemm._packed import Packed
 __all__ = ["Error", "Packed", "Stack", "abi", "build_info", "checkpoints", "gated_linear",
            "grouped_gated_linear", "grouped_linear", "layouts", "linear", "mm", "quantize", "stack",
            "version"]
+
+
+def __getattr__(name):
+    """nvfp4gemm.nn and nvfp4gemm.parallel, which import torch, at their first use."""
+    if name in ("nn", "parallel"):
+        return getattr(_optional, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return [*globals(), "nn", "parallel"]
 
 
 def version():

@@ -25,6 +25,7 @@ def fuse(parts):
     as many rows as the greatest common divisor of the parts' rows, which must be a multiple of 64.
     What a checkpoint has beside its weights is kept: biases of all parts or of none, an input_scale
     and a pre_quant_scale that are the same for all, since they concern the x that the parts share.
+    The result's `parts` are the parts' rows, by which parallel.ColumnLinear divides each of them.
     """
     parts = list(parts)
     for i, part in enumerate(parts):
@@ -43,7 +44,9 @@ def fuse(parts):
         **_scales(arrays, parts))
     if getattr(parts[0], "bias", None) is not None:
         made = made.beside(bias=arrays.joined([part.bias for part in parts]))
-    return made.with_scales("128x4")
+    made = made.with_scales("128x4")
+    made.parts = tuple(rows for part in parts for rows in part.parts or (part.rows,))
+    return made
 
 
 def _check(arrays, first, i, part):
@@ -76,7 +79,9 @@ def _scales(arrays, parts):
 def _tensor_scale(arrays, parts):
     """One number, or as many as there are groups of rows."""
     scales = [part.tensor_scale for part in parts]
-    if all(isinstance(scale, float) and scale == scales[0] for scale in scales):
+    numbers = all(isinstance(scale, float) for scale in scales)
+    if (all(scale == scales[0] for scale in scales) if numbers else
+            all(scale is scales[0] for scale in scales) and not parts[0].scale_rows):
         return scales[0]
     width = math.gcd(*(part.scale_rows or part.rows for part in parts))
     if width % abi.SCALE_COLUMNS:

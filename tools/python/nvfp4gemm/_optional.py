@@ -9,6 +9,8 @@ import importlib
 _MODULES = {
     "device": "nvfp4gemm._device",
     "ops": "nvfp4gemm._ops",
+    "nn": "nvfp4gemm.nn",
+    "parallel": "nvfp4gemm.parallel",
     "ml_dtypes": "ml_dtypes",
     "numpy": "numpy",
     "safetensors": "safetensors",

@@ -27,6 +27,13 @@ class Packed(Matrix):
     """
 
     input_scale = pre_quant_scale = None  # of a checkpoint's weight, see checkpoints.load()
+    parts = None  # of what checkpoints.fuse() made: how many rows each of its parts had
+
+    def replace(self, **parts):
+        made = super().replace(**parts)
+        if made.rows == self.rows:
+            made.parts = self.parts
+        return made
 
     def dequantize(self, dtype=None):
         """The values, [rows, k]; float32 if no dtype is given."""

@@ -24,6 +24,8 @@ class Linear(torch.nn.Module):
 
     quantize_input  False: x stays as it is (compute capability 8.0 and later, and the CPU). True: x
                     is quantized by its own largest value (9.0, 10.x and the CPU).
+    parts           rows of each part of a weight that checkpoints.fuse() made, else None; by it
+                    parallel.ColumnLinear divides the layer
 
     state_dict() has codes, scales (128x4), tensor_scale and bias, and of a checkpoint's layer
     input_scale and pre_quant_scale where it has them; none is trained. Gradients pass to x, so that
@@ -43,7 +45,7 @@ class Linear(torch.nn.Module):
             raise ValueError("weight has a tensor scale for each row; a layer's has one")
         scale = torch.as_tensor(weight.tensor_scale, dtype=torch.float32,
                                 device=weight.codes.device)
-        self._format = weight.format
+        self._format, self.parts = weight.format, weight.parts
         if weight.format != "nvfp4":  # a state_dict of another format then has no such key
             self.register_buffer(weight.format, torch.ones((), dtype=torch.uint8))
         self.register_buffer("codes", weight.codes)
@@ -60,6 +62,9 @@ class Linear(torch.nn.Module):
     @classmethod
     def from_float(cls, linear, **options):
         """Of a torch.nn.Linear, on its device; the weight is quantized by its largest value."""
+        if not isinstance(getattr(linear, "weight", None), torch.Tensor):
+            raise TypeError(f"linear is {type(linear).__name__}; expected a torch.nn.Linear, or a "
+                            "module with a weight and a bias as one has them")
         return cls(_calls.quantize(linear.weight.detach()), linear.bias, **options)
 
     @classmethod

@@ -8,11 +8,15 @@
 Each rank is given the whole layer and keeps its part of codes and scales. Both take the weight as
 one rank would: the values of code * scale * tensor_scale do not depend on the number of ranks.
 """
+import itertools
+
 import torch
 import torch.distributed as dist
 
 from nvfp4gemm import _calls, nn
 from nvfp4gemm._arrays import arrays_of
+from nvfp4gemm._door import size
+from nvfp4gemm._fused import fuse
 
 
 def part_of(size, unit, group=None, what="size"):
@@ -28,6 +32,15 @@ def _checked(layer):
         raise TypeError(f"layer is {type(layer).__name__}; expected an nvfp4gemm.nn.Linear, as "
                         "from_float() makes it")
     return layer
+
+
+def _rows_of_parts(layer, parts):
+    if parts is None:
+        return layer.parts or (layer.out_features,)
+    rows = [size(n, "parts") for n in parts]
+    if sum(rows) != layer.out_features:
+        raise ValueError(f"parts have {sum(rows)} rows, out_features is {layer.out_features}")
+    return rows
 
 
 def _own(packed):
@@ -49,13 +62,23 @@ class ColumnLinear(nn.Linear):
 
     layer   an nn.Linear; out_features a multiple of the number of ranks. Where out_features / ranks
             is a multiple of 128 the scales are taken as they lie, else converted.
-    gather  True: each rank has all of y
+    gather  True: each rank has all of y, in the order of the whole layer
+    parts   out_features of each of the layers that this one is made of, one after the other: gate
+            and up; q, k and v. A rank has its rows of each, so that what comes next finds its parts
+            beside each other: (gate's, up's). None: as layer.parts says, which load_linear() knows
+            of layers that it fuses; pass them where a checkpoint has such a layer as one
     """
 
-    def __init__(self, layer, *, group=None, gather=False, activation=None):
-        begin, end = part_of(_checked(layer).out_features, 1, group, "out_features")
-        bias = None if layer.bias is None else layer.bias[begin:end].clone()
-        super().__init__(_own(layer.weight().slice_rows(begin, end)), bias,
+    def __init__(self, layer, *, group=None, gather=False, activation=None, parts=None):
+        rows = _rows_of_parts(_checked(layer), parts)
+        ends = list(itertools.accumulate(rows))
+        cuts = [tuple(end - n + at for at in part_of(n, 1, group, "out_features"))
+                for n, end in zip(rows, ends)]
+        weight = layer.weight()
+        pieces = [weight.slice_rows(begin, end) for begin, end in cuts]
+        bias = None if layer.bias is None else torch.cat([layer.bias[begin:end]
+                                                          for begin, end in cuts])
+        super().__init__(fuse(pieces) if pieces[1:] else _own(pieces[0]), bias,
                          activation=activation or layer.activation,
                          quantize_input=layer.quantize_input)
         self.group, self.gather = group, gather
@@ -64,9 +87,12 @@ class ColumnLinear(nn.Linear):
         y = super().forward(_without_gradient(x))
         if not self.gather:
             return y
-        parts = [torch.empty_like(y) for _ in range(dist.get_world_size(self.group))]
-        dist.all_gather(parts, y.contiguous(), group=self.group)
-        return torch.cat(parts, dim=-1)
+        ranks = [torch.empty_like(y) for _ in range(dist.get_world_size(self.group))]
+        dist.all_gather(ranks, y.contiguous(), group=self.group)
+        if self.parts is not None:
+            by_rank = [one.split(self.parts, dim=-1) for one in ranks]
+            ranks = [piece for pieces in zip(*by_rank) for piece in pieces]
+        return torch.cat(ranks, dim=-1)
 
 
 class RowLinear(nn.Linear):

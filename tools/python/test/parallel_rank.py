@@ -10,7 +10,8 @@ import package  # noqa: F401
 import torch
 import torch.distributed as dist
 
-from nvfp4gemm import nn
+import nvfp4gemm
+from nvfp4gemm import checkpoints, nn
 from nvfp4gemm.parallel import ColumnLinear, RowLinear
 
 UNIT = 2.0 ** -8  # of bfloat16, from one number to the next: relative, at most
@@ -56,6 +57,42 @@ def compare(device, group):
         y = row(x[:, begin:end].contiguous())
         worst = max(worst, within(f"fp32 rows {m}x{n}x{k}", y, exact, bound))
     return worst
+
+
+def fused(rows, k, device, scales, **options):
+    """A layer of several, as load_linear() makes it where the model has one: its parts' x is one.
+    `scales`, of each part: different ones stay apart."""
+    torch.manual_seed(sum(rows))
+    parts = [nvfp4gemm.quantize(torch.randn(n, k, device=device).bfloat16(), scale)
+             for n, scale in zip(rows, scales)]
+    bias = torch.randn(sum(rows), device=device).bfloat16()
+    return nn.Linear(checkpoints.fuse(parts), bias, **options), parts, bias
+
+
+def compare_fused(device, group):
+    """A rank has its rows of each part, which is what follows it expects: gate beside up."""
+    ranks, rank = dist.get_world_size(group), dist.get_rank(group)
+    for rows, scales in (((128 * ranks, 128 * ranks), (0.002, 0.001)),
+                         ((256 * ranks, 64 * ranks, 64 * ranks), (0.002, 0.001, 0.004)),
+                         ((24 * ranks, 40 * ranks), (0.002, 0.002))):
+        whole, parts, bias = fused(rows, 64, device, scales)
+        x = torch.randn(5, 64, generator=torch.Generator().manual_seed(3)).bfloat16().to(device)
+        for layer_, given in ((whole, {}), (nn.Linear(whole.weight().replace(), bias),
+                                            {"parts": rows})):
+            layer_.parts = None if given else layer_.parts
+            mine, expected = ColumnLinear(layer_, group=group, **given), []
+            for part, bias_of in zip(parts, bias.split(rows)):
+                n = part.rows // ranks
+                cut = slice(rank * n, rank * n + n)
+                expected.append(nvfp4gemm.linear(x, part.slice_rows(cut.start, cut.stop),
+                                                 bias_of[cut]))
+            if not torch.equal(mine(x), torch.cat(expected, -1)):
+                raise SystemExit(f"fused {rows}: a rank has other rows than its own of each part")
+            if mine.parts != tuple(n // ranks for n in rows):
+                raise SystemExit(f"fused {rows}: {mine.parts} rows of each part")
+            gathered = ColumnLinear(layer_, group=group, gather=True, **given)
+            if not torch.equal(gathered(x), whole(x)):
+                raise SystemExit(f"fused {rows}: gathered in another order")
 
 
 def perceptron(device, group, hidden, inner):
@@ -108,6 +145,11 @@ def refused(device, ranks):
             (lambda: ColumnLinear(layer(1, 48 * ranks + 1, 64, device)), ValueError,
              f"no multiple of 1 for each of {ranks} ranks"),
             (lambda: RowLinear(layer(1, 64, 16 * ranks, device)), ValueError, "no multiple of 32"),
+            (lambda: ColumnLinear(fused((32 * ranks, 32), 64, device, (1.0, 1.0))[0],
+                                  parts=(32 * ranks - 1, 33)), ValueError,
+             f"no multiple of 1 for each of {ranks} ranks"),
+            (lambda: ColumnLinear(layer(1, 64, 64, device), parts=(32, 33)), ValueError,
+             "parts have 65 rows, out_features is 64"),
             (lambda: RowLinear(silu), ValueError, "before the activation 'silu'"),
             (lambda: ColumnLinear(torch.nn.Linear(64, 64)), TypeError, "as from_float() makes it")]:
         try:
@@ -168,6 +210,7 @@ def main():
                 times(device, dist.group.WORLD)
                 return
             layers = compare(device, dist.group.WORLD)
+            compare_fused(device, dist.group.WORLD)
             sizes = (2048, 4096) if backend == "nccl" else (128, 256)
             both = compare_perceptron(device, dist.group.WORLD, *sizes)
             if rank == 0:

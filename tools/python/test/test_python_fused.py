@@ -120,6 +120,16 @@ class Fused(unittest.TestCase):
             checkpoints.fuse([parts["bad"].slice_rows(0, 48), parts["good"]]).dequantize(),
             np.concatenate([parts["bad"].dequantize()[:48], parts["good"].dequantize()]))
 
+    def test_rows_of_the_parts_are_remembered(self):
+        one, two = (nvfp4gemm.quantize(np.ones((rows, 32), np.float32)) for rows in (64, 128))
+        made = checkpoints.fuse([one, two])
+        self.assertEqual(made.parts, (64, 128))
+        self.assertEqual(checkpoints.fuse([made, one]).parts, (64, 128, 64))
+        for kept in (copy.deepcopy(made), made.with_scales("linear"), made.slice_k(0, 16)):
+            self.assertEqual(kept.parts, (64, 128))
+        for other in (made.slice_rows(0, 64), one):
+            self.assertIsNone(other.parts)
+
     def test_parts_of_several_sizes_have_their_greatest_common_divisor(self):
         rng = np.random.default_rng(1)
         parts = [nvfp4gemm.quantize(rng.standard_normal((n, 96), np.float32) * n)

@@ -2,6 +2,8 @@
 """How the package's modules import each other: downward only, at the top of a file."""
 import ast
 import os
+import subprocess
+import sys
 import unittest
 
 import package
@@ -59,6 +61,16 @@ class Modules(unittest.TestCase):
             lowest = {name for name, needs in below.items() if not needs & set(below)}
             self.assertTrue(lowest, f"these import each other: {sorted(below)}")
             below = {name: needs for name, needs in below.items() if name not in lowest}
+
+    def test_nn_comes_with_the_package(self):
+        """At its first use; without one, neither torch nor NumPy is imported."""
+        code = ("import sys, nvfp4gemm\n"
+                "assert not {'torch', 'numpy'} & set(sys.modules)\n"
+                "assert 'nn' in dir(nvfp4gemm) and not hasattr(nvfp4gemm, 'mn')\n"
+                "try:\n    import torch\nexcept ImportError:\n    sys.exit()\n"
+                "nvfp4gemm.nn.Linear, nvfp4gemm.parallel.ColumnLinear\n")
+        subprocess.run([sys.executable, "-c", code], check=True, env={
+            **os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)})
 
 
 if __name__ == "__main__":

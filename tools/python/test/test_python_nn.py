@@ -147,6 +147,12 @@ class Layer(unittest.TestCase):
         values = model["bad"].weight().dequantize().numpy()
         np.testing.assert_allclose(values, file.expected["m.bad"][:rows], rtol=2e-7)
 
+    def test_of_what_is_no_layer(self):
+        layer = Linear.from_float(linear(40, 64))
+        for wrong in (None, layer, torch.nn.ReLU(), torch.zeros(4, 16)):
+            with self.assertRaisesRegex(TypeError, "linear is .*; expected a torch.nn.Linear"):
+                Linear.from_float(wrong)
+
     def test_quantized_inputs(self):
         layer = Linear.from_float(linear(40, 64), quantize_input=True)
         x = torch.randn(2, 3, 64).bfloat16()

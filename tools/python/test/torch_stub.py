@@ -239,6 +239,10 @@ def zeros(shape, dtype, device="cpu"):
     return _new(np.zeros(shape, _TYPES[dtype]), Device(device))
 
 
+def full(shape, value, dtype, device="cpu"):
+    return _new(np.full(shape, value, _TYPES[dtype]), Device(device))
+
+
 def is_grad_enabled():
     return _grad[0]
 
