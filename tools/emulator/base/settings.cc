@@ -67,15 +67,31 @@ bool parse(const char* text, std::string& value, uint64_t) {
   return true;
 }
 
+// "3" or "3-5".
+bool range(const std::string& text, uint64_t largest, uint64_t& first, uint64_t& last) {
+  const size_t dash = std::min(text.find('-'), text.size());
+  if (!number(text.substr(0, dash).c_str(), largest, first)) return false;
+  last = first;
+  if (dash < text.size() && !number(text.c_str() + dash + 1, largest, last)) return false;
+  return first <= last;
+}
+
 bool parse(const char* text, Blocks& value, uint64_t) {
   Blocks read;
-  const char* dash = strchr(text, '-');
-  const std::string first(text, dash ? size_t(dash - text) : strlen(text));
-  if (!number(first.c_str(), ~0ull, read.first)) return false;
-  read.last = read.first;
-  if (dash && !number(dash + 1, ~0ull, read.last)) return false;
-  if (read.last < read.first) return false;
-  value = read;
+  return range(text, ~0ull, read.first, read.last) && (value = read, true);
+}
+
+constexpr uint64_t largest_warp = 31, largest_rank = 15;
+
+// An empty text is no warp.
+bool parse(const char* text, Late& value, uint64_t) {
+  if (!*text) return value = Late{}, true;
+  const std::string all = text;
+  const size_t dot = std::min(all.find('.'), all.size());
+  uint64_t first, last, rank = Late::any_rank;
+  if (!range(all.substr(0, dot), largest_warp, first, last)) return false;
+  if (dot < all.size() && !number(text + dot + 1, largest_rank, rank)) return false;
+  value = {uint32_t(first), uint32_t(last), uint32_t(rank)};
   return true;
 }
 
@@ -93,6 +109,11 @@ std::string show(const T& value) {
 }
 std::string show(const std::string& value) { return value; }
 std::string show(const Blocks& b) { return std::to_string(b.first) + "-" + std::to_string(b.last); }
+std::string show(const Late& late) {
+  if (late.last < late.first) return "";
+  const std::string rank = late.rank == Late::any_rank ? "" : "." + std::to_string(late.rank);
+  return std::to_string(late.first) + "-" + std::to_string(late.last) + rank;
+}
 
 // ---- what is wanted ---------------------------------------------------------------------------
 
@@ -108,6 +129,10 @@ std::string wanted(T, uint64_t largest) {
 }
 std::string wanted(const std::string&, uint64_t) { return "a text"; }
 std::string wanted(Blocks, uint64_t) { return "a block's number, or first-last"; }
+std::string wanted(Late, uint64_t) {
+  return "a warp's number from 0 to " + std::to_string(largest_warp) +
+         ", or first-last, and then .rank if wanted";
+}
 
 std::string names() {
   std::string all;

@@ -35,6 +35,16 @@ struct Blocks {
   bool holds(uint64_t block) const { return first <= block && block <= last; }
 };
 
+// Warps that run only while no other warp of their cluster can.
+struct Late {
+  uint32_t first = 1, last = 0;  // by their number in the CTA; none: last < first
+  uint32_t rank = any_rank;      // of the CTA in its cluster
+  static constexpr uint32_t any_rank = ~0u;
+  bool holds(uint32_t cta, uint32_t warp) const {
+    return first <= warp && warp <= last && (rank == any_rank || rank == cta);
+  }
+};
+
 struct Settings {
 #define EMU_SETTING(name, type, field, value, largest, when, meaning) type field = value;
 #include "tools/emulator/base/settings.def"

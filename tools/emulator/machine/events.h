@@ -169,6 +169,8 @@ struct PhaseOver {  // a wait has answered that the phases before `phase` are ov
   uint32_t lanes;
   Scope scope;
   bool relaxed;
+  uint64_t suspended_in;  // the phase in which a wait by parity was suspended; 0: in the first one,
+                          // or never
 };
 
 // Barriers of CTA, cluster and warp.

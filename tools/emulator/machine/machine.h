@@ -361,9 +361,6 @@ class Cluster {
   // Set while nothing else can happen: an mbarrier.try_wait that would block answers false instead
   // (PTX lets it time out), so that code which gives up after a while can do so.
   bool waits_expire = false;
-  // Set before a standstill is called a deadlock: an mbarrier.try_wait that comes too late for its
-  // phase lets the warp go on.
-  bool late_waits_pass = false;
 
   // Splits a .shared::cluster address into CTA and CTA-relative address; Fault if there is no such
   // rank.

@@ -112,10 +112,14 @@ std::string shared_object(const Cta& cta, uint32_t address) {
 
 namespace {
 
+uint32_t address_of(int64_t shared) {
+  return uint32_t(shared) & ((1u << SharedMemory::rank_shift) - 1);
+}
+
 std::string object(const Cluster& cluster, int64_t shared) {
   if (shared == Fault::none) return "";
   const uint32_t rank = uint32_t(shared) >> SharedMemory::rank_shift;
-  const uint32_t address = uint32_t(shared) & ((1u << SharedMemory::rank_shift) - 1);
+  const uint32_t address = address_of(shared);
   if (rank >= cluster.ctas.size()) return "";
   const Cta& cta = *cluster.ctas[rank];
   const std::string variable = shared_object(cta, address);
@@ -167,6 +171,25 @@ std::string arrivers(const Cta& cta, uint32_t address) {
   return text;
 }
 
+// The waits that came when their phase and the next one were over: parity is all that tells phases
+// apart, so they wait for a later one.
+std::string late_waits(const Warp& warp) {
+  std::string text;
+  for (const Divergence::Fragment& f : warp.flow.fragments) {
+    if (!f.missed_phase) continue;
+    const MbarrierTable::State& state = warp.cta.mbarriers.state(address_of(f.waits_at), "");
+    text += format(
+                "  too late: block %s, warp %u lanes 0x%08x waited for phase %llu of mbarrier "
+                "0x%x, by the warp's own count, when %llu phases were over, and waits for the "
+                "next one of that parity: nothing kept the others from going on before it had "
+                "seen its phase, ",
+                dim(warp.cta.id).c_str(), warp.index, f.mask, (unsigned long long)*f.missed_phase,
+                address_of(f.waits_at), (unsigned long long)state.phase) +
+            place(warp.cta.cluster, f.pc) + "\n";
+  }
+  return text;
+}
+
 std::string describe(const Warp& warp) {
   const Cluster& cluster = warp.cta.cluster;
   std::string text;
@@ -176,8 +199,7 @@ std::string describe(const Warp& warp) {
             place(cluster, f.pc) + "\n";
     if (f.waits_at != Fault::none) {
       const uint32_t rank = uint32_t(f.waits_at) >> SharedMemory::rank_shift;
-      text += arrivers(*cluster.ctas[rank],
-                       uint32_t(f.waits_at) & ((1u << SharedMemory::rank_shift) - 1));
+      text += arrivers(*cluster.ctas[rank], address_of(f.waits_at));
     }
   }
   warp.flow.each_parked([&](uint32_t pc, uint32_t mask) {
@@ -265,6 +287,8 @@ void formal(FaultKind kind, const std::string& text, const Cluster& cluster, con
 Fault deadlock(const Cluster& cluster) {
   std::string text = head(FaultKind::deadlock, cluster) +
                      format(", cluster %s: no warp can go on\n", dim(cluster.id).c_str());
+  for (const auto& cta : cluster.ctas)
+    for (const auto& warp : cta->warps) text += late_waits(*warp);
   for (const auto& cta : cluster.ctas)
     if (!cta->ended()) text += describe(*cta);
   text += cluster.barrier.describe();

@@ -11,13 +11,8 @@
 namespace emu {
 
 namespace {
-constexpr uint64_t longest_quantum = 32;
-// One turn in so many is followed by a rest, of up to 2^(rest_sizes - 1) instructions of the
-// others: what a warp does next to a missing barrier must be able to come late. Quanta alone keep
-// the warps within a few dozen instructions of each other.
-constexpr uint64_t turns_per_rest = 8, rest_sizes = 13;
 // After so many instructions without an event somebody spins on what asynchronous work will do (a
-// test_wait loop), and the work has to happen although a warp can go on.
+// test_wait loop), or a late warp, which then has to happen although a warp can go on.
 constexpr uint64_t spin_limit = 1 << 15;
 // How often blocked try_waits answer false before a standstill is called a deadlock: enough for
 // code that waits a few times and then goes another way.
@@ -28,20 +23,12 @@ constexpr uint64_t default_budget = 200'000'000;  // a spin loop reaches it in a
 Scheduler::Scheduler(const Launch& launch, Dim3 id, uint64_t seed, Supply* supply)
     : cluster_(std::make_unique<Cluster>(launch, id, seed)),
       code_(launch.function->code),
-      random_(seed),
+      policy_(seed),
       limit_(settings().max_instructions ? settings().max_instructions : default_budget) {
   cluster_->supply = supply;
   for (auto& cta : cluster_->ctas)
-    for (auto& warp : cta->warps) live_.push_back({warp.get()});
-  if (!live_.empty()) next_ = draw() % live_.size();
-}
-
-// splitmix64 (Steele, Lea, Flood 2014).
-uint64_t Scheduler::draw() {
-  uint64_t z = random_ += 0x9E3779B97F4A7C15;
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
-  z = (z ^ z >> 27) * 0x94D049BB133111EB;
-  return z ^ z >> 31;
+    for (auto& warp : cta->warps) live_.push_back({warp.get(), policy_.is_late(*warp)});
+  if (!live_.empty()) next_ = policy_.first(live_.size());
 }
 
 Counters Scheduler::counters() const {
@@ -61,28 +48,30 @@ Scheduler::State Scheduler::run(uint64_t instructions) {
       seen_progress_ = cluster_->progress;
       seen_at_ = executed_;
       expired_rounds_ = 0;
-    } else if (executed_ - seen_at_ > spin_limit && !cluster_->async.empty()) {
-      complete_work(true);
+    } else if (executed_ - seen_at_ > spin_limit) {
+      if (!cluster_->async.empty())
+        complete_work(true);
+      else
+        turn(Of::late);
     }
   }
   return State::going;
 }
 
-bool Scheduler::turn() { return turn(cluster_->waits_expire) || turn(true); }
+bool Scheduler::turn() { return (!cluster_->waits_expire && turn(Of::awake)) || turn(Of::in_time); }
 
-bool Scheduler::turn(bool wake) {
+bool Scheduler::turn(Of which) {
   for (size_t tried = 0; tried < live_.size(); ++tried) {
     if (next_ >= live_.size()) next_ = 0;
     Entry& entry = live_[next_];
-    if (is_still(entry) || (!wake && entry.rests_until > executed_)) {
+    const bool rests = which == Of::awake && entry.rests_until > executed_;
+    if (entry.late != (which == Of::late) || rests || is_still(entry)) {
       ++next_;
       continue;
     }
-    const bool ran = turn_of(*entry.warp);
-    if (ran)
-      rest(entry);
-    else
-      entry.still_at = cluster_->progress;
+    const bool ran = turn_of(entry);
+    if (const uint64_t rest = ran ? policy_.rest() : 0) entry.rests_until = executed_ + rest;
+    entry.still_at = ran ? moves : cluster_->progress;
     if (!entry.warp->live())
       end_warp(*entry.warp);  // takes it out of live_, so next_ is the one after it
     else
@@ -98,12 +87,9 @@ bool Scheduler::is_still(const Entry& entry) const {
   return entry.still_at == cluster_->progress && !cluster_->waits_expire;
 }
 
-void Scheduler::rest(Entry& entry) {
-  if (draw() % turns_per_rest == 0) entry.rests_until = executed_ + (1ull << draw() % rest_sizes);
-}
-
 // The warp's fragments take turns too, so that lanes which spin let the others go on.
-bool Scheduler::turn_of(Warp& warp) {
+bool Scheduler::turn_of(Entry& entry) {
+  Warp& warp = *entry.warp;
   auto& flow = warp.flow;
   for (size_t n = flow.fragments.size(), i = 0; i < n; ++i) {
     flow.current = (flow.current + 1) % flow.fragments.size();
@@ -112,16 +98,19 @@ bool Scheduler::turn_of(Warp& warp) {
     if (blocked == cluster_->progress && !cluster_->waits_expire) continue;
     flow.here().blocked_at = Divergence::runnable;
     const uint64_t before = executed_;
-    execute(warp, 1 + draw() % longest_quantum);
+    execute(entry, policy_.quantum());
     if (flow.has_parked()) flow.run_beside_parked(executed_ - before);
     return true;
   }
   return false;
 }
 
-void Scheduler::execute(Warp& warp, uint64_t quantum) {
+// A late warp gives way as soon as another might be able to run, or will be when work is complete.
+void Scheduler::execute(Entry& entry, uint64_t quantum) {
+  const uint64_t before = cluster_->progress;
   while (quantum--) {
-    if (!step(warp)) return;
+    if (!step(*entry.warp)) return;
+    if (entry.late && (cluster_->progress != before || !cluster_->async.empty())) return;
     if (!cluster_->async.empty()) complete_work(false);
   }
 }
@@ -181,26 +170,27 @@ void Scheduler::complete_work(bool forced) {
   }
 }
 
-// Every warp is blocked. Asynchronous work comes first; then lanes need not wait for siblings to
-// reconverge; then PTX allows a suspended try_wait to return false when its time is up; what then
-// still stands still waits for another cluster, or is a deadlock.
+// Every warp that is not late is blocked. Asynchronous work comes first, then the late warps; then
+// lanes need not wait for siblings to reconverge; then PTX allows a suspended try_wait to return
+// false when its time is up; what then still stands still waits for another cluster, or is a
+// deadlock.
 bool Scheduler::nothing_runs() {
   if (!cluster_->async.empty()) return complete_work(true), false;
+  if (turn(Of::late)) return false;
   bool unparked = false;
   for (Entry& entry : live_) {
     if (!entry.warp->flow.unpark(~0u)) continue;
     unparked = true;
-    entry.still_at = ~0ull;
+    entry.still_at = moves;
   }
   if (unparked) return false;
-  if (++expired_rounds_ > 2 * expiry_rounds) {
+  if (++expired_rounds_ > expiry_rounds) {
     expired_rounds_ = 0;
     return true;
   }
   cluster_->waits_expire = true;
-  cluster_->late_waits_pass = expired_rounds_ > expiry_rounds;
-  for (size_t n = live_.size(); n-- && !live_.empty();) turn();
-  cluster_->waits_expire = cluster_->late_waits_pass = false;
+  for (size_t n = live_.size(); n--;) turn(), turn(Of::late);
+  cluster_->waits_expire = false;
   return false;
 }
 

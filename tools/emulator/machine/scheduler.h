@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/emulator/machine/machine.h"
+#include "tools/emulator/machine/policy.h"
 
 namespace emu {
 
@@ -23,30 +24,36 @@ class Scheduler {
   Cluster& cluster() { return *cluster_; }
 
  private:
+  static constexpr uint64_t moves = ~0ull;
   struct Entry {
     Warp* warp;
+    bool late;                  // Policy::is_late()
     uint64_t rests_until = 0;   // in executed_
-    uint64_t still_at = ~0ull;  // Cluster::progress when no fragment could go on
+    uint64_t still_at = moves;  // Cluster::progress when no fragment could go on
   };
   bool is_still(const Entry& entry) const;
 
-  bool turn();           // one quantum of the next warp that can go on; false: there is none
-  bool turn(bool wake);  // the same; `wake`: of those that rest, too
-  void rest(Entry& entry);
-  bool turn_of(Warp& warp);
-  void execute(Warp& warp, uint64_t quantum);
+  // One quantum of the next warp that can go on; false: there is none.
+  bool turn();
+  enum class Of : uint8_t {
+    awake,    // the warps that neither rest nor are late
+    in_time,  // those that are not late
+    late,     // the others
+  };
+  bool turn(Of which);
+  bool turn_of(Entry& entry);
+  void execute(Entry& entry, uint64_t quantum);
   bool step(Warp& warp);  // one instruction; false: the fragment blocked, parked or ended
   void complete_work(bool forced);
   bool nothing_runs();  // true: it is a standstill
   void end_warp(Warp& warp);
   void end_cluster();
-  uint64_t draw();
 
   std::unique_ptr<Cluster> cluster_;
   const std::vector<ptx::Instr>& code_;
   std::vector<Entry> live_;
   size_t next_ = 0;  // in live_: whose turn it is
-  uint64_t random_;
+  Policy policy_;
   uint64_t executed_ = 0, limit_;
   uint64_t seen_progress_ = 0,
            seen_at_ = 0;         // Cluster::progress, and executed_ when it last changed

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // mbarrier.*: every active lane is a thread of its own.
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -156,6 +157,10 @@ struct Suspended {
     return t.cta == barrier.cta && t.address == barrier.address &&
            t.cta->mbarriers.state(t.address, who).phase > phase;
   }
+  uint64_t since(const Target& t, const Instr& in) const {
+    const bool here = t.cta == barrier.cta && t.address == barrier.address;
+    return here && in.has(Mod::parity) ? phase : 0;
+  }
 };
 
 // What a wait names: a phase's parity, of which bit 0 counts, or a state.
@@ -198,7 +203,8 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& s
   Company company;
   const auto observe = [&](const Company& c) {
     observers.tell(event::PhaseOver{*c.barrier.cta, c.barrier.address, c.phase, c.lanes,
-                                    scope_of(in), in.has(Mod::relaxed)});
+                                    scope_of(in), in.has(Mod::relaxed),
+                                    suspended.since(c.barrier, in)});
   };
   // What one of them finds, all find that name the same barrier and phase.
   const bool alike = warp.alike(in.ops[1], active) && warp.alike(in.ops[2], active);
@@ -217,27 +223,15 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& s
 }
 
 // Parity tells two phases apart, so a warp that comes after the next phase has ended, too, waits
-// for one that may never end. Nothing in the program holds the others back until the warp has come,
-// so it is wrong; but what runs on hardware is never that late, so the warp may go on, with a
-// formal finding. By the warp's own count: true if the phase it waits for is over.
-bool late(Warp& warp, const Instr& in, uint32_t active, const Target& t) {
-  if (!in.has(Mod::parity)) return false;
+// for a later one, which may never end. The phase that it should have come for, by its own count;
+// nothing if it is in time.
+std::optional<uint64_t> missed(const Warp& warp, const Instr& in, uint32_t active,
+                               const Target& t) {
+  if (!in.has(Mod::parity)) return std::nullopt;
   const uint64_t parity = phase_named(warp, in, uint32_t(std::countr_zero(active)));
-  const uint64_t now = t.cta->mbarriers.state(t.address, in.opcode).phase;
   const uint64_t phase = awaited(warp, t, parity);
-  if (phase >= now) return false;
-  report::formal(
-      FaultKind::ordering,
-      format("%s for phase %llu of mbarrier 0x%x, by this warp's own count, comes when %llu phases "
-             "are over and waits for the next one of that parity: nothing keeps the others from "
-             "going on before this warp has seen its phase",
-             in.opcode, (unsigned long long)phase, t.address, (unsigned long long)now),
-      warp, in, active);
-  warp.cta.cluster.observers.tell(
-      event::PhaseOver{*t.cta, t.address, phase + 1, active, scope_of(in), in.has(Mod::relaxed)});
-  count(warp, in, t, parity);
-  ++warp.cta.cluster.progress;
-  return true;
+  if (phase >= t.cta->mbarriers.state(t.address, in.opcode).phase) return std::nullopt;
+  return phase;
 }
 
 // A try_wait whose time is up answers false although its phase goes on. Each of a warp does so
@@ -270,8 +264,6 @@ Step try_wait(Warp& warp, const Instr& in, uint32_t active) {
                      table.state(first.address, in.opcode).phase == since - 1;
   uint32_t lanes = 0;
   if (!still) lanes = passed(warp, in, active, since ? Suspended{first, since - 1} : Suspended{});
-  if (lanes == 0 && warp.cta.cluster.late_waits_pass && late(warp, in, active, first))
-    lanes = active;
   if (lanes == 0 && !warp.cta.cluster.waits_expire && !times_out(warp, in)) {
     if (!since) ++warp.cta.counters.barrier_waits;
     since = 1 + table.state(first.address, in.opcode).phase;
@@ -279,9 +271,12 @@ Step try_wait(Warp& warp, const Instr& in, uint32_t active) {
     here.inits = alike ? table.inits() : 0;
     warp.waiting = [&table, at = first.address] { return table.describe(at); };
     here.waits_at = first.cta->shared_address(first.address);
+    here.missed_phase = missed(warp, in, active, first);
     return Step::blocked;
   }
   since = 0;
+  here.waits_at = Fault::none;
+  here.missed_phase.reset();
   ++warp.cta.counters.barrier_tries;
   answer(warp, in, active, lanes);
   return Step::next;

@@ -86,6 +86,7 @@ class ClusterChecks : public Observer {
   }
   void on(const event::PhaseOver& e) {
     visits_.waited(e.cta, e.address, e.phase);
+    meetings_.check_in_time(e.cta, e.address, e.lanes, e.suspended_in);
     meetings_.observe(e.cta, e.address, e.phase, e.lanes, e.scope, e.relaxed);
   }
 

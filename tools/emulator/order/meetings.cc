@@ -2,6 +2,8 @@
 // What barriers of any kind hand on. See meetings.h.
 #include "tools/emulator/order/meetings.h"
 
+#include "tools/emulator/machine/report.h"
+
 namespace emu::order {
 
 Meetings::Meetings(const Now& now, Parties& parties, Operations& operations, GlobalOrder& global)
@@ -124,6 +126,25 @@ void Meetings::observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lane
   parties_.load_relaxed(p, lanes, now_.cluster.ctas.size() > 1 ? Scope::cluster : Scope::cta,
                         loaded);
   parties_.acquire(p, lanes, parties_.of_tensor(handed));
+}
+
+// The warp means the first phase of that parity that it does not know to be over, from its own waits
+// or from other warps. If that phase and the next one were over when it came, it has waited for a
+// later one: nothing kept the others from going on before it had seen its phase.
+void Meetings::check_in_time(Cta& cta, uint32_t address, uint32_t lanes, uint64_t since) {
+  const Barrier* b = find(cta, address);
+  if (!b || !since) return;
+  const uint64_t known = Parties::known_time(parties_.me(), b->agent);
+  const uint64_t meant = known + (known + since) % 2;
+  if (meant >= since) return;
+  report::formal(
+      FaultKind::ordering,
+      format(
+          "%s for phase %llu of mbarrier 0x%x came when %llu phases were over and has waited for "
+          "the next one of that parity: nothing keeps the others from going on before this warp "
+          "has seen its phase",
+          now_.in().opcode, (unsigned long long)meant, address, (unsigned long long)since),
+      now_.warp(), now_.in(), lanes);
 }
 
 // A thread that waits for the bytes also learns what the issuer had learnt before it issued the

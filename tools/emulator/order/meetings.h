@@ -43,6 +43,10 @@ class Meetings {
   void observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
                bool relaxed);
 
+  // A wait by parity that was suspended in phase `since` and is over now: a formal finding if it
+  // came too late.
+  void check_in_time(Cta& cta, uint32_t address, uint32_t lanes, uint64_t since);
+
   // A lane's store or update of a word, its load; `cta`: whose shared memory, nullptr: global
   // memory.
   void release_at(const Cta* cta, uint64_t address, uint32_t lane, Scope scope, bool relaxed);

@@ -28,7 +28,7 @@ std::string error_of(std::vector<const char*> environment, Settings* read = null
 TEST_CASE("an environment sets what it names and empty values are the defaults") {
   Settings s;
   CHECK(error_of({"PATH=x", "EMU_SEED=0x10", "EMU_ORDER=latest", "EMU_DEVICE=H100",
-                  "EMU_TRACE_BLOCKS=7", "EMU_WORKERS="},
+                  "EMU_TRACE_BLOCKS=7", "EMU_WORKERS=", "EMU_LATE=3-5.1"},
                  &s)
             .empty());
   CHECK(s.seed == 16);
@@ -36,13 +36,16 @@ TEST_CASE("an environment sets what it names and empty values are the defaults")
   CHECK(s.device == "H100");
   CHECK((s.trace_blocks.first == 7 && s.trace_blocks.last == 7));
   CHECK(s.workers == 0);
+  CHECK((s.late.first == 3 && s.late.last == 5 && s.late.rank == 1));
 }
 
 TEST_CASE("a bad value names the setting and what it takes") {
   CHECK(error_of({"EMU_ORDER=sooner"}) == "EMU_ORDER=sooner is not one of soonest latest random");
   CHECK(error_of({"EMU_WORKERS=1025"}) == "EMU_WORKERS=1025 is not a number from 0 to 1024");
-  for (const char* bad : {"EMU_SEED=-1", "EMU_SEED= 1", "EMU_SEED=1x", "EMU_MMA_ZERO_GROUP=2",
-                          "EMU_TRACE_BLOCKS=4-2", "EMU_TRACE_BLOCKS=a", "EMU_FORMAL=stopp"}) {
+  for (const char* bad :
+       {"EMU_SEED=-1", "EMU_SEED= 1", "EMU_SEED=1x", "EMU_MMA_ZERO_GROUP=2", "EMU_TRACE_BLOCKS=4-2",
+        "EMU_TRACE_BLOCKS=a", "EMU_FORMAL=stopp", "EMU_LATE=5-4", "EMU_LATE=32", "EMU_LATE=1.16",
+        "EMU_LATE=1.", "EMU_LATE=loader"}) {
     CAPTURE(bad);
     CHECK(contains(error_of({bad}), " is not "));
   }
@@ -62,6 +65,23 @@ TEST_CASE("an unknown EMU_ name is told with all that there are and the others c
   const std::string told = driver_test::in_child(
       {{"EMU_SEDE", "1"}}, [](driver_test::Session& d) { OK(d, d.cuInit(0)); });
   CHECK(contains(told, "emulator: EMU_SEDE is no setting"));
+}
+
+TEST_CASE("late warps are a number or a range, of every CTA or of one") {
+  const SettingRow& row = *find_setting("EMU_LATE");
+  Settings s;
+  for (const auto& [text, shown] : {std::pair("7", "7-7"), std::pair("0-31.15", "0-31.15"),
+                                    std::pair("4.0", "4-4.0"), std::pair("", "")}) {
+    REQUIRE(row.set(s, text));
+    CHECK(row.show(s) == shown);
+  }
+  REQUIRE(row.set(s, "4-5.1"));
+  CHECK((s.late.holds(1, 4) && s.late.holds(1, 5)));
+  CHECK_FALSE((s.late.holds(0, 4) || s.late.holds(1, 3) || s.late.holds(1, 6)));
+  REQUIRE(row.set(s, "4"));
+  CHECK((s.late.holds(0, 4) && s.late.holds(3, 4)));
+  CHECK(error_of({"EMU_LATE=x"}) ==
+        "EMU_LATE=x is not a warp's number from 0 to 31, or first-last, and then .rank if wanted");
 }
 
 TEST_CASE("every setting shows what it was set to") {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// EMU_LATE: warps that run only while no other can.
+#include "tools/emulator/test/support/exec_support.h"
+
+using namespace emu;
+using exec_test::SettingsGuard;
+using Words = std::vector<uint32_t>;
+
+namespace {
+
+// Each warp counts to its number in %r7, then takes a ticket from word 0 and stores it in word
+// 1 + its number in the cluster. Words 8 to 11 are for copies.
+const std::string ticket = R"(
+  mov.u32 %r4, %tid.x; and.b32 %r5, %r4, 31; setp.ne.u32 %p1, %r5, 0; @%p1 bra END;
+  mov.u32 %r6, 0;
+  COUNT: add.u32 %r6, %r6, 1; setp.lt.u32 %p2, %r6, %r7; @%p2 bra COUNT;
+  shr.u32 %r4, %r4, 5; mov.u32 %r5, %ntid.x; shr.u32 %r5, %r5, 5; mov.u32 %r6, %cluster_ctarank;
+  mad.lo.u32 %r4, %r6, %r5, %r4; mul.wide.u32 %rd0, %r4, 4; add.s64 %rd0, %rd0, %out;
+  atom.global.add.u32 %r5, [%out], 1; st.global.u32 [%rd0+4], %r5;
+  END: mov.u32 %r9, 0;)";
+
+// The tickets of the warps of a cluster.
+Words tickets(const std::string& late, uint32_t warps, uint32_t ctas, const std::string& before) {
+  REQUIRE(find_setting("EMU_LATE")->set(settings(), late.c_str()));
+  Words out = run(before + ticket, {{ctas}, {32 * warps}, {ctas}}, Words(16),
+                  ".shared .align 8 .b64 bar; .shared .align 16 .b32 s[4];");
+  return Words(out.begin() + 1, out.begin() + 1 + warps * ctas);
+}
+
+}  // namespace
+
+TEST_CASE("a late warp runs when the others have ended, however long they run") {
+  SettingsGuard guard;
+  // Late or not, each warp but the first has a thousand instructions before its ticket.
+  const std::string count = "mov.u32 %r0, %tid.x; min.u32 %r7, %r0, 1000; shl.b32 %r7, %r7, 5;";
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    settings().seed = seed;
+    CAPTURE(seed);
+    CHECK(tickets("0", 4, 1, count)[0] == 3);
+    CHECK(tickets("2", 4, 1, count)[2] == 3);
+    const Words two = tickets("1-2", 4, 1, count);
+    CHECK(std::min(two[1], two[2]) == 2);
+    const Words one_cta = tickets("0.1", 2, 2, count);
+    CHECK(one_cta[2] == 3);
+    const Words all_ctas = tickets("0", 2, 2, count);
+    CHECK(std::min(all_ctas[0], all_ctas[2]) == 2);
+    CHECK(tickets("0-31", 4, 1, count).size() == 4);  // all of them, and still they end
+    CHECK(tickets("", 4, 1, count)[0] == 0);          // the shortest way by far
+  }
+}
+
+TEST_CASE("asynchronous work is complete before a late warp runs") {
+  SettingsGuard guard;
+  settings().order = Order::latest;
+  const std::string copy = R"(
+    mov.u32 %r7, 1; mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra READY;
+    mbarrier.init.shared::cta.b64 [bar], 1; fence.proxy.async.shared::cta;
+    READY: bar.sync 0; @%p0 bra DONE;
+    mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 16;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%out+32], 16, [bar];
+    WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p3, [bar], 0; @!%p3 bra WAIT;
+    DONE:)";
+  CHECK(tickets("", 2, 1, copy) == Words{1, 0});
+  settings().seed = 3;
+  CHECK(tickets("1", 2, 1, copy) == Words{0, 1});
+}
+
+TEST_CASE("a warp that spins for a late warp sees what it does") {
+  SettingsGuard guard;
+  const std::string spin = R"(
+    mov.u32 %r7, 1; mov.u32 %r0, %tid.x; setp.ge.u32 %p0, %r0, 32; @%p0 bra SET;
+    st.volatile.shared.u32 [s], 0; bar.sync 0;
+    SPIN: ld.acquire.cta.shared.u32 %r1, [s]; setp.eq.u32 %p3, %r1, 0; @%p3 bra SPIN; bra DONE;
+    SET: bar.sync 0; st.release.cta.shared.u32 [s], 1;
+    DONE:)";
+  settings().max_instructions = 1'000'000;
+  CHECK(tickets("1", 2, 1, spin).size() == 2);
+}
