@@ -29,6 +29,8 @@ $(B)/emulator/libcuda.so.1: $(EMU_OBJ) tools/emulator/driver/libcuda.map
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CXX) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,defs \
 	  -Wl,--version-script=tools/emulator/driver/libcuda.map -o $@ $(EMU_OBJ) $(LDFLAGS) -pthread -ldl
+# The name that linkers look for, and some programs open.
+	@ln -sf libcuda.so.1 $(@D)/libcuda.so
 
 # ---- tests ---------------------------------------------------------------------------------------
 

@@ -86,6 +86,7 @@ emulated_installation() {
   check "make install EMULATOR=1's script runs" tools/package/install.sh install "$build"
   equal "it adds the emulator, its command and its header" "./opt/nvfp4gemm/bin/nvfp4emu
 ./opt/nvfp4gemm/include/nvfp4emu.h
+./opt/nvfp4gemm/lib64/nvfp4gemm/emulator/libcuda.so
 ./opt/nvfp4gemm/lib64/nvfp4gemm/emulator/libcuda.so.1" "$(installed | grep -i emu)"
   program=$root$BINDIR/nvfp4
   install -D "$build/nvfp4" "$program"

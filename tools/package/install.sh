@@ -35,6 +35,7 @@ LIST
     644 "$build/obj/package/nvfp4.bash" "$BASHDIR/nvfp4"
   [ -z "${EMULATOR:-}" ] || sed 's/ *| */\t/g' <<LIST
 755 | $build/emulator/libcuda.so.1 | $emulator/libcuda.so.1
+link | libcuda.so.1 | $emulator/libcuda.so
 755 | tools/emulator/nvfp4emu | $BINDIR/nvfp4emu
 644 | tools/emulator/include/nvfp4emu.h | $INCLUDEDIR/nvfp4emu.h
 LIST

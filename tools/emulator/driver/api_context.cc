@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Contexts and the calling thread's stack of them.
 #include "tools/emulator/driver/call.h"
+#include "tools/emulator/driver/module.h"
 
 using namespace emu::driver;
 
@@ -183,5 +184,35 @@ CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
     if (least) *least = least_priority;
     if (greatest) *greatest = greatest_priority;
     return CUDA_SUCCESS;
+  });
+}
+
+// A preference, which is remembered. No device here has caches that a program could share out.
+CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
+  return in_context(Entry::cuCtxGetCacheConfig, [&](State&, Context& context) {
+    if (!config) return CUDA_ERROR_INVALID_VALUE;
+    *config = context.cache;
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuCtxSetCacheConfig(CUfunc_cache config) {
+  return in_context(Entry::cuCtxSetCacheConfig, [&](State&, Context& context) {
+    if (!is_cache_config(config)) return CUDA_ERROR_INVALID_VALUE;
+    context.cache = config;
+    return CUDA_SUCCESS;
+  });
+}
+
+// Banks have four bytes on every device here, and setting another width changes nothing.
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
+  return in_context(Entry::cuCtxGetSharedMemConfig, [&](State&, Context&) {
+    if (!config) return CUDA_ERROR_INVALID_VALUE;
+    *config = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig config) {
+  return in_context(Entry::cuCtxSetSharedMemConfig, [&](State&, Context&) {
+    return is_bank_config(config) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   });
 }

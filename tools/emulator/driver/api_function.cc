@@ -88,6 +88,25 @@ CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t* offset, siz
   });
 }
 
+// Preferences that no device here heeds.
+CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache config) {
+  return on_unread_function(Entry::cuFuncSetCacheConfig, handle, [&](State&, Function&) {
+    return is_cache_config(config) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+CUresult cuFuncSetSharedMemConfig(CUfunction handle, CUsharedconfig config) {
+  return on_unread_function(Entry::cuFuncSetSharedMemConfig, handle, [&](State&, Function&) {
+    return is_bank_config(config) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  });
+}
+CUresult cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache config, CUdevice device) {
+  return on_unread_kernel(
+      Entry::cuKernelSetCacheConfig, handle, [&](State&, Kernel&, const emu::ptx::Module&) {
+        if (device != 0) return CUDA_ERROR_INVALID_DEVICE;
+        return is_cache_config(config) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+      });
+}
+
 // Loading is lazy on a GPU; here the code of a module was found right when that was loaded, and a
 // launch reads what it runs.
 CUresult cuFuncLoad(CUfunction handle) {

@@ -84,6 +84,18 @@ CUresult cuLibraryGetKernelCount(unsigned int* count, CUlibrary handle) {
   });
 }
 
+CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned int most, CUlibrary handle) {
+  return on_library(Entry::cuLibraryEnumerateKernels, handle, [&](State&, Library& library) {
+    if (!kernels || !most) return CUDA_ERROR_INVALID_VALUE;
+    if (library.status) return library.status;
+    for (const auto& [name, kernel] : library.kernels) {
+      if (most-- == 0) break;
+      *kernels++ = kernel;
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
 CUresult cuLibraryGetModule(CUmodule* module, CUlibrary handle) {
   return in_context(Entry::cuLibraryGetModule, [&](State& s, Context& context) {
     if (!module) return CUDA_ERROR_INVALID_VALUE;

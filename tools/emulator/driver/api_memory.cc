@@ -84,17 +84,6 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   });
 }
 
-// Measured: 0 bytes succeed here, and freeing the null pointer does.
-CUresult cuMemAllocAsync(CUdeviceptr* address, size_t bytes, CUstream stream) {
-  return in_context(Entry::cuMemAllocAsync, [&](State& s, Context& context) {
-    if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
-    // Memory nodes are not there.
-    if (CUresult r = check_not_capturing(s, stream)) return r;
-    if (address && !bytes) return *address = 0, CUDA_SUCCESS;
-    return allocate(s, context, address, bytes);
-  });
-}
-
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   return on_device(Entry::cuMemFreeAsync, [&](State& s, Context&) {
     if (!s.holds(stream)) return CUDA_ERROR_INVALID_HANDLE;
@@ -151,10 +140,17 @@ CUresult cuMemFreeHost(void* pointer) {
 
 namespace {
 
-CUresult device_pointer_attribute(const emu::Allocation& a, CUcontext owner, void* data,
+CUresult device_pointer_attribute(State& s, const emu::Allocation& a, void* data,
                                   CUpointer_attribute attribute, CUdeviceptr pointer) {
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: *static_cast<CUcontext*>(data) = owner; break;
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      *static_cast<CUcontext*>(data) = s.allocations[a.address];
+      break;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {  // nullptr: from none
+      const auto pool = s.pool_of.find(a.address);
+      *static_cast<CUmemoryPool*>(data) = pool == s.pool_of.end() ? nullptr : pool->second;
+      break;
+    }
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       *static_cast<unsigned*>(data) = CU_MEMORYTYPE_DEVICE;
       break;
@@ -197,7 +193,7 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
   return initialised(Entry::cuPointerGetAttribute, [&](State& s) {
     if (!data) return CUDA_ERROR_INVALID_VALUE;
     if (const emu::Allocation* a = s.memory->find(pointer))
-      return device_pointer_attribute(*a, s.allocations[a->address], data, attribute, pointer);
+      return device_pointer_attribute(s, *a, data, attribute, pointer);
     auto it = s.host_blocks.upper_bound(pointer);
     if (it == s.host_blocks.begin()) return CUDA_ERROR_INVALID_VALUE;
     --it;

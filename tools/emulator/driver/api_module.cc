@@ -79,6 +79,24 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* bytes, CUmodule hand
   });
 }
 
+CUresult cuModuleGetFunctionCount(unsigned int* count, CUmodule handle) {
+  return on_module(Entry::cuModuleGetFunctionCount, handle, [&](State&, Module& module) {
+    if (!count) return CUDA_ERROR_INVALID_VALUE;
+    *count = unsigned(module.functions.size());
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned int most, CUmodule handle) {
+  return on_module(Entry::cuModuleEnumerateFunctions, handle, [&](State&, Module& module) {
+    if (!functions || !most) return CUDA_ERROR_INVALID_VALUE;
+    for (const auto& [name, function] : module.functions) {
+      if (most-- == 0) break;
+      *functions++ = function;
+    }
+    return CUDA_SUCCESS;
+  });
+}
+
 // PTX is parsed when it is loaded.
 CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
   return initialised(Entry::cuModuleGetLoadingMode, [&](State&) {

@@ -26,6 +26,7 @@ CUresult JitOptions::read(unsigned count, CUjit_option* options, void** values) 
       case CU_JIT_INFO_LOG_BUFFER: info_.buffer = static_cast<char*>(values[i]); break;
       case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: size_of(error_, &values[i]); break;
       case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: size_of(info_, &values[i]); break;
+      case CU_JIT_TARGET: break;  // PTX says its own; what the device does not run is refused
       case CU_JIT_MAX_REGISTERS:
       case CU_JIT_OPTIMIZATION_LEVEL:
       case CU_JIT_TARGET_FROM_CUCONTEXT:
@@ -62,11 +63,6 @@ void JitOptions::write(const Log& log, const std::string& text) {
   if (log.filled) *log.filled = reinterpret_cast<void*>(written);
 }
 
-namespace {
-
-enum class Kind { ptx, cubin, fat_binary, unknown };
-
-// Past white space and comments, which nvcc's PTX starts with; nullptr if a comment does not end.
 const char* skip_comments(const char* at) {
   for (;;) {
     while (isspace(static_cast<unsigned char>(*at))) ++at;
@@ -81,6 +77,10 @@ const char* skip_comments(const char* at) {
     }
   }
 }
+
+namespace {
+
+enum class Kind { ptx, cubin, fat_binary, unknown };
 
 bool is_device_elf(const uint8_t* image) {
   constexpr size_t machine_at = 18;  // e_machine
@@ -182,6 +182,24 @@ LoadedImage load_image(const void* data, const DeviceRow& device, int driver_ver
       break;
   }
   return refused;
+}
+
+CUresult linked_ptx(CUjitInputType type, const std::string& image, const std::string& name,
+                    JitOptions& options, std::string* ptx) {
+  if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_CUBIN) {
+    options.log_error(name +
+                      ": the emulator links PTX, not fat binaries, objects, libraries or NVVM");
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
+  const char* start = skip_comments(image.c_str());
+  if (start && !strncmp(start, ".version", 8)) return *ptx = image, CUDA_SUCCESS;
+  constexpr size_t elf_header = 64;
+  if (image.size() >= elf_header && is_device_elf(reinterpret_cast<const uint8_t*>(image.data()))) {
+    options.log_error(name + ": a cubin has no code for an emulated device");
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  }
+  options.log_error(name + ": this is neither PTX text nor a cubin");
+  return type == CU_JIT_INPUT_PTX ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_INVALID_IMAGE;
 }
 
 }  // namespace emu::driver

@@ -35,6 +35,9 @@ class JitOptions {
   Log error_, info_;
 };
 
+// Past white space and comments, which nvcc's PTX starts with; nullptr if a comment does not end.
+const char* skip_comments(const char* at);
+
 struct LoadedImage {
   CUresult status = CUDA_SUCCESS;
   std::string text;  // PTX
@@ -47,5 +50,10 @@ struct LoadedImage {
 // for a cubin, there is no code for an emulated device (209). Everything else is 200.
 LoadedImage load_image(const void* image, const DeviceRow& device, int driver_version,
                        KnownCode& known, JitOptions& options);
+
+// The PTX of one input of the linker, which may call itself a cubin: so cuLinkComplete's result may
+// be linked again. Everything else is refused with a sentence in the log, which names the input.
+CUresult linked_ptx(CUjitInputType type, const std::string& image, const std::string& name,
+                    JitOptions& options, std::string* ptx);
 
 }  // namespace emu::driver

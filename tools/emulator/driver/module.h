@@ -41,4 +41,13 @@ CUresult get_attribute(const State& s, const ptx::Module& code, const ptx::Funct
 CUresult set_attribute(const State& s, const ptx::Function& entry, FunctionAttributes& own,
                        CUfunction_attribute attribute, int value);
 
+// What cu..SetCacheConfig and cu..SetSharedMemConfig take.
+inline bool is_cache_config(CUfunc_cache config) {
+  return config >= CU_FUNC_CACHE_PREFER_NONE && config <= CU_FUNC_CACHE_PREFER_EQUAL;
+}
+inline bool is_bank_config(CUsharedconfig config) {
+  return config >= CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE &&
+         config <= CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE;
+}
+
 }  // namespace emu::driver

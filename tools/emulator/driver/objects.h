@@ -58,6 +58,7 @@ struct Context {
   CUcontext handle = nullptr;
   unsigned flags = CU_CTX_MAP_HOST;  // what an H200's primary context reports
   bool destroyed = false;            // the primary context between its last release and a retain
+  CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
   CUresult sticky = CUDA_SUCCESS;    // of an asynchronous error; every later call answers it
   std::map<CUlimit, size_t> limits = {{CU_LIMIT_STACK_SIZE, 1024},
                                       {CU_LIMIT_PRINTF_FIFO_SIZE, 8650752},

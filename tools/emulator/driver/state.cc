@@ -40,6 +40,7 @@ CUresult State::initialise() {
   if (s.sms) identity.sms = int(s.sms);
   device = &identity;
   memory = std::make_unique<GlobalMemory>(device->memory_bytes());
+  default_pool = current_pool = pools.insert(std::make_unique<MemoryPool>(memory->capacity()));
   auto context = std::make_unique<Context>();
   context->destroyed = true;
   Context& made = *context;
@@ -75,6 +76,12 @@ CUdeviceptr State::allocate(CUcontext owner, uint64_t bytes, std::string label) 
 }
 
 void State::release(CUdeviceptr address) {
+  if (const auto from = pool_of.find(address); from != pool_of.end()) {
+    MemoryPool& pool = *pools.find(from->second);
+    pool.give_back(memory->find(address)->bytes);
+    if (pool.destroyed && pool.empty()) pools.erase(from->second);
+    pool_of.erase(from);
+  }
   memory->free(address);
   allocations.erase(address);
 }

@@ -22,7 +22,9 @@
 
 #include "tools/emulator/driver/device.h"
 #include "tools/emulator/driver/known_code.h"
+#include "tools/emulator/driver/linker.h"
 #include "tools/emulator/driver/objects.h"
+#include "tools/emulator/driver/pool.h"
 #include "tools/emulator/driver/record.h"
 #include "tools/emulator/machine/machine.h"
 #include "tools/emulator/memory/global_memory.h"
@@ -60,6 +62,10 @@ struct State {
   cuuint64_t captures_begun = 0;
   std::map<CUdeviceptr, CUcontext> allocations;  // who owns the memory at an address
   std::map<uintptr_t, HostBlock> host_blocks;
+  Table<CUmemoryPool, MemoryPool> pools;
+  CUmemoryPool default_pool = nullptr, current_pool = nullptr;  // of the device
+  std::map<CUdeviceptr, CUmemoryPool> pool_of;                  // allocations from pools
+  Table<CUlinkState, Linker> linkers;
 
   int driver_version() const;           // EMU_DRIVER_VERSION
   CUresult initialise();                // cuInit

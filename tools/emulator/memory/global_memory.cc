@@ -16,7 +16,9 @@
 namespace emu {
 
 namespace {
-constexpr uint64_t alignment = 512;    // of cuMemAlloc; the manual promises 256
+constexpr uint64_t alignment = 512;  // of cuMemAlloc; the manual promises 256
+// Large allocations begin with a page of the device: programs divide them and count on that.
+constexpr uint64_t large = 1ull << 20, large_alignment = 2ull << 20;
 constexpr uint64_t gap = 64ull << 10;  // unmapped, so that an overrun hits nothing
 constexpr uint8_t poison = 0xFF;       // NaN in every floating-point format
 
@@ -34,10 +36,11 @@ uint64_t GlobalMemory::place(uint64_t bytes, std::string label) {
   a.data.reset(new (std::nothrow) uint8_t[bytes]);
   if (!a.data) return 0;
   memset(a.data.get(), poison, bytes);
-  a.address = next_;
+  a.address = round_up(next_, bytes >= large ? large_alignment : alignment);
   a.bytes = bytes;
   a.label = std::move(label);
-  next_ += round_up(bytes, alignment) + gap;  // never reused: a stale pointer stays invalid
+  // Never reused: a stale pointer stays invalid.
+  next_ = a.address + round_up(bytes, alignment) + gap;
   used_ += bytes;
   uint64_t address = a.address;
   by_address_.emplace(address, std::move(a));
@@ -73,16 +76,29 @@ void GlobalMemory::drop_freed() {
   dropped_.clear();
 }
 
-// Pages of its own, with one before and one after that nobody may touch.
+namespace {
+// Pages that nobody may touch yet, with one before and one after; the first of them, or nullptr.
+uint8_t* reserve_pages(uint64_t pages, uint64_t align) {
+  const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE)), all = pages + align + 2 * page;
+  void* const mapped = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<uint8_t*>(mapped);
+  uint8_t* const first = begin + (round_up(reinterpret_cast<uintptr_t>(begin) + page, align) -
+                                  reinterpret_cast<uintptr_t>(begin));
+  const uint64_t before = uint64_t(first - page - begin), after = all - before - pages - 2 * page;
+  if (before) munmap(begin, before);
+  if (after) munmap(first + pages + page, after);
+  return first;
+}
+}  // namespace
+
 uint64_t GlobalMemory::allocate_managed(uint64_t bytes, std::string label) {
   std::unique_lock guard(lock_);
   if (bytes == 0 || bytes > capacity_ - used_) return 0;
   const uint64_t page = uint64_t(sysconf(_SC_PAGESIZE)), pages = round_up(bytes, page);
-  void* const mapped =
-      mmap(nullptr, pages + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return 0;
+  uint8_t* const first = reserve_pages(pages, bytes >= large ? large_alignment : page);
+  if (!first) return 0;
   Allocation a;
-  auto* const first = static_cast<uint8_t*>(mapped) + page;
   a.data = {first, ReleaseBytes{pages}};
   a.address = reinterpret_cast<uintptr_t>(first);
   const bool of_ours = a.address + pages > base && a.address < next_;  // an address given out

@@ -39,7 +39,8 @@ struct Allocation {
 
 class GlobalMemory {
  public:
-  // First address handed out; allocations are 512-byte aligned with unmapped gaps between them.
+  // First address handed out; allocations are aligned to 512 bytes, those from 1 MiB on to
+  // 2 MiB, with unmapped gaps between them.
   static constexpr uint64_t base = 0x7f1000000000;
 
   explicit GlobalMemory(uint64_t capacity) : capacity_(capacity) {}

@@ -25,6 +25,28 @@ TEST_CASE("Allocations have bounds that copies and fills cannot leave") {
   });
 }
 
+TEST_CASE("An allocation of 1 MiB or more begins with a page of 2 MiB") {
+  in_child([](Session& s) {
+    s.start();
+    CUdeviceptr p = 0;
+    for (const size_t bytes : {size_t(1) << 20, size_t(3) << 20, (size_t(1) << 20) + 4}) {
+      OK(s, s.cuMemAlloc(&p, 8));
+      OK(s, s.cuMemAlloc(&p, bytes));
+      IS(s, p % (2 << 20), 0);
+      OK(s, s.cuMemsetD8(p, 1, bytes));
+      IS(s, s.cuMemsetD8(p, 1, bytes + 1), CUDA_ERROR_INVALID_VALUE);
+      OK(s, s.cuMemAllocAsync(&p, bytes, nullptr));
+      IS(s, p % (2 << 20), 0);
+      OK(s, s.cuMemAllocManaged(&p, bytes, CU_MEM_ATTACH_GLOBAL));
+      IS(s, p % (2 << 20), 0);
+      memset(reinterpret_cast<void*>(p), 1, bytes);
+      OK(s, s.cuMemFree(p));
+    }
+    OK(s, s.cuMemAllocManaged(&p, 64, CU_MEM_ATTACH_GLOBAL));
+    OK(s, s.cuMemFree(p));
+  });
+}
+
 TEST_CASE("Memory is freed once and by its first address") {
   in_child([](Session& s) {
     s.start();
