@@ -87,7 +87,9 @@ emulated_installation() {
   equal "it adds the emulator, its command and its header" "./opt/nvfp4gemm/bin/nvfp4emu
 ./opt/nvfp4gemm/include/nvfp4emu.h
 ./opt/nvfp4gemm/lib64/nvfp4gemm/emulator/libcuda.so
-./opt/nvfp4gemm/lib64/nvfp4gemm/emulator/libcuda.so.1" "$(installed | grep -i emu)"
+./opt/nvfp4gemm/lib64/nvfp4gemm/emulator/libcuda.so.1
+./opt/nvfp4gemm/lib64/nvfp4gemm/emulator/run/ptxas
+./opt/nvfp4gemm/lib64/nvfp4gemm/emulator/run/site/sitecustomize.py" "$(installed | grep -i emu)"
   program=$root$BINDIR/nvfp4
   install -D "$build/nvfp4" "$program"
   emulated() { env LD_LIBRARY_PATH="$lib" "$program" --emulate info 2>&1; }

@@ -36,6 +36,8 @@ LIST
   [ -z "${EMULATOR:-}" ] || sed 's/ *| */\t/g' <<LIST
 755 | $build/emulator/libcuda.so.1 | $emulator/libcuda.so.1
 link | libcuda.so.1 | $emulator/libcuda.so
+755 | tools/emulator/run/ptxas | $emulator/run/ptxas
+644 | tools/emulator/run/site/sitecustomize.py | $emulator/run/site/sitecustomize.py
 755 | tools/emulator/nvfp4emu | $BINDIR/nvfp4emu
 644 | tools/emulator/include/nvfp4emu.h | $INCLUDEDIR/nvfp4emu.h
 LIST
@@ -64,7 +66,8 @@ put() {
 # Folders of ours always; the others only below a prefix of our own, as they may be the system's,
 # and only when they are empty.
 remove_folders() {
-  rmdir "$DESTDIR$cmake" "$DESTDIR$emulator" "$DESTDIR$LIBDIR/nvfp4gemm" 2>/dev/null || true
+  rmdir "$DESTDIR$cmake" "$DESTDIR$emulator/run/site" "$DESTDIR$emulator/run" \
+    "$DESTDIR$emulator" "$DESTDIR$LIBDIR/nvfp4gemm" 2>/dev/null || true
   case $PREFIX in / | /usr | /usr/local) return ;; esac
   list | cut -f 3 | while read -r target; do
     folder=$(dirname "$target")

@@ -10,7 +10,7 @@ using namespace emu::driver;
 
 namespace {
 
-// Of a pool that its program has destroyed nothing is known any more.
+// A pool that its program has destroyed is unknown from then on.
 template <class Body>
 CUresult on_pool(Entry entry, CUmemoryPool handle, Body&& body) {
   return initialised(entry, [&](State& s) {

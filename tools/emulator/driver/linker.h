@@ -17,8 +17,8 @@ class Linker {
   JitOptions log;         // of cuLinkCreate; its buffers live as long as the linker
   bool complete = false;  // text() is final, and has been handed out
 
-  // Takes the text up to its first NUL. A single text stays as it is, with its line numbers; several
-  // get one header. INVALID_PTX with a sentence in the log if they cannot.
+  // Takes the text up to its first NUL. A single text stays as it is, with its line numbers;
+  // several get one header. INVALID_PTX with a sentence in the log if they cannot.
   CUresult add(std::string_view ptx, const std::string& name);
   const std::string& text() const { return text_; }
 

@@ -72,7 +72,7 @@ class Run(unittest.TestCase):
     def test_a_run_without_a_finding_is_quiet_and_the_program_s_own(self):
         done = self.emulate(FINE, "--device", "H200")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertIn("NVIDIA H200 (emulated) 13040", done.stdout)
+        self.assertIn("NVIDIA H200 (emulated) 13050", done.stdout)
         self.assertEqual(self.emulate(FINE, status=7).returncode, 7)
         older = self.emulate(FINE, environment=[("EMU_DRIVER_VERSION", "13000")])
         self.assertIn(" 13000 ", older.stdout)
@@ -104,6 +104,55 @@ class Run(unittest.TestCase):
         self.assertEqual(reports[0]["rule"], "unordered")
         self.assertEqual(len(reports[0]["lines"]), 2)
         self.assertIn("missing order in kernel k", reports[0]["text"])
+
+    def run_python(self, text, *arguments, **environment):
+        variables = {**os.environ, "NVFP4EMU_LIBRARY": EMULATOR, **environment}
+        return subprocess.run([COMMAND, "run", sys.executable, "-c", text, *arguments],
+                              capture_output=True, text=True, check=True, env=variables).stdout
+
+    def test_an_assembler_that_copies_ptx_is_there_for_triton(self):
+        tool = self.run_python("import os; print(os.environ['TRITON_PTXAS_PATH'])").strip()
+        with tempfile.TemporaryDirectory() as folder:
+            ptx, cubin = os.path.join(folder, "k.ptx"), os.path.join(folder, "k.o")
+            with open(ptx, "w") as file:
+                file.write("any text")
+            options = ["-lineinfo", "-v", "--opt-level", "0", "--gpu-name=sm_90a"]
+            subprocess.run([tool, *options, ptx, "-o", cubin], check=True)
+            with open(cubin) as file:
+                self.assertEqual(file.read(), "any text")
+            for arguments, said in (([ptx], "no output file"), (["-o", cubin], "no PTX file"),
+                                    ([ptx, ptx, "-o", cubin], "one PTX file")):
+                done = subprocess.run([tool, *arguments], capture_output=True, text=True)
+                self.assertEqual(done.returncode, 255)
+                self.assertIn(said, done.stderr)
+        for version, named in (("12080", "release 12.8"), ("13050", "release 13.5")):
+            said = subprocess.run([tool, "--version"], capture_output=True, text=True,
+                                  env={**os.environ, "EMU_DRIVER_VERSION": version}).stdout
+            self.assertIn(named, said)
+
+    def test_python_finds_no_nvjitlink_and_the_sitecustomize_of_its_user(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(os.path.join(folder, "cuda/pathfinder"))
+            with open(os.path.join(folder, "cuda/pathfinder/__init__.py"), "w") as file:
+                file.write("class DynamicLibNotFoundError(RuntimeError): pass\n"
+                           "def load_nvidia_dynamic_lib(name): return name\n")
+            with open(os.path.join(folder, "sitecustomize.py"), "w") as file:
+                file.write("import builtins\nbuiltins.of_the_user = 'here'\n")
+            out = self.run_python(
+                "import cuda.pathfinder as finder\n"
+                "print(of_the_user, finder.load_nvidia_dynamic_lib('nvvm'))\n"
+                "try: print(finder.load_nvidia_dynamic_lib('nvJitLink'))\n"
+                "except finder.DynamicLibNotFoundError as missing: print(missing)",
+                PYTHONPATH=folder)
+        self.assertEqual(out.splitlines()[0], "here nvvm")
+        self.assertIn("nvfp4emu run hides nvJitLink", out.splitlines()[1])
+
+    def test_programs_find_one_library_by_both_names(self):
+        out = self.run_python(
+            "import ctypes\n"
+            "one, two = ctypes.CDLL('libcuda.so.1'), ctypes.CDLL('libcuda.so')\n"
+            "print(one.cuInit(0), two.cuDeviceGetCount(ctypes.byref(ctypes.c_int())))")
+        self.assertEqual(out.split(), ["0", "0"])
 
     def test_what_is_wrong_with_the_command_is_said(self):
         for arguments, said in ((["run"], "no program"),
