@@ -19,8 +19,10 @@ from test_cli import PROGRAM
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "../../tools/python/test"))
 import dialect_files as files  # noqa: E402
+import folder_files  # noqa: E402
 import test_python_dialects as dialects  # noqa: E402
 import test_python_files as hostile  # noqa: E402
+from nvfp4gemm import checkpoints  # noqa: E402
 
 
 def check(*words):
@@ -29,6 +31,12 @@ def check(*words):
     if done.returncode == 2:
         return 2, done.stderr
     return done.returncode, json.loads(done.stdout) if "--json" in words else done.stdout
+
+
+def text(problem):
+    """As it is printed: JSON has the control characters that lines escape."""
+    return "".join(c if " " <= c <= "~" else f"\\x{ord(c):02x}" if ord(c) < 256 else
+                   f"\\u{ord(c):04x}" for c in problem)
 
 
 class Check(unittest.TestCase):
@@ -75,6 +83,9 @@ class Check(unittest.TestCase):
         self.assertIn("; expected ", problems[0]["problem"])
         if said:
             self.assertRegex(problems[0]["problem"], said)
+        if "JSON" not in problems[0]["problem"]:  # of which the parsers have words of their own
+            loaded = checkpoints.load(path if said else self.folder, strict=False)[1]
+            self.assertEqual([problems[0]["problem"]], [str(one) for one in loaded])
         good = {name for name in file.expected if "bad" not in name}
         self.assertLessEqual(good, {layer["layer"] for layer in answer["layers"]
                                     if not layer["problem"]})
@@ -100,6 +111,32 @@ class Check(unittest.TestCase):
                     self.emptied()
                     tried += 1
         self.assertGreater(tried, 120)
+
+    def test_each_folder(self):
+        """What checkpoints.load() says, word for word, but for the words of a JSON parser."""
+        for what, make, good, wrong in folder_files.CASES:
+            with self.subTest(what):
+                self.emptied()
+                make().write(self.folder)
+                code, said = check(self.folder, "--json")
+                problems = [one["problem"] for one in said["files"] + said["layers"]
+                            if one["problem"]]
+                self.assertEqual((code, said["wrong"]), (bool(wrong), len(problems)))
+                self.assertEqual([one["layer"] for one in said["layers"] if not one["problem"]],
+                                 sorted(good))
+                loaded = checkpoints.load(self.folder, strict=False)[1]
+                self.assertEqual(
+                    sorted(text(one).partition(" is no JSON: ")[0] for one in problems),
+                    sorted(str(one).partition(" is no JSON: ")[0] for one in loaded))
+                self.assertRegex(check(self.folder)[1], r"^[ -~\n]*$")
+
+    def test_a_file_that_no_index_names_is_said(self):
+        folder = folder_files.two().index()
+        folder.shards["stale.safetensors"] = folder_files.layer("m.0", 9)
+        folder.write(self.folder)
+        code, said = check(self.folder)
+        self.assertEqual(code, 0)
+        self.assertRegex(said, r"unused +.*stale.safetensors: .*index.json does not name it")
 
     def test_one_name_in_two_files(self):
         file = files.compressed_tensors()
@@ -170,12 +207,13 @@ class Judged(unittest.TestCase):
         self.w = (self.w.view(np.uint32) & 0xFFFF0000).view(np.float32)
         self.codes, self.scales, self.t = quantized(self.w)
 
-    def layer(self, codes=None, scales=None, factor=1.0, **more):
+    def layer(self, codes=None, scales=None, factor=1.0, beside_reference=True, **more):
         files.safetensors(self.file, {
             "a.up_proj.weight": ("U8", files.packed(self.codes if codes is None else codes)),
             "a.up_proj.weight_scale": ("F8_E4M3", self.scales if scales is None else scales),
             "a.up_proj.weight_scale_2": files.scalar(self.t * factor), **more})
-        return check(self.file, "--json", "--reference", self.reference)
+        more = ("--reference", self.reference) if beside_reference else ()
+        return check(self.file, "--json", *more)
 
     def test_a_right_one(self):
         code, said = self.layer()
@@ -204,6 +242,28 @@ class Judged(unittest.TestCase):
         code, said = check(self.file, "--json")
         self.assertRegex(said["layers"][0]["problem"], "read as 128x4 tiles, and rows and columns")
 
+    def test_a_reference_without_the_layer_is_refused(self):
+        path = os.path.join(self.reference, "w.safetensors")
+        for what, tensors, said in (
+                ("another layer", {"b.weight": ("BF16", np.zeros((2, 2), np.uint16))}, "missing"),
+                ("8 bits", {"a.up_proj.weight": ("I8", np.zeros((2, 2), np.uint8))}, "of I8")):
+            with self.subTest(what):
+                files.safetensors(path, tensors)
+                code, text = self.layer()
+                self.assertEqual(code, 2)
+                self.assertRegex(text, "the reference has none of the layers in 16 or 32 bits: "
+                                       f"a.up_proj.weight is {said}")
+
+    def test_a_reference_without_one_layer(self):
+        more = {"a.gate_proj" + name.removeprefix("a.up_proj"): tensor for name, tensor in {
+            "a.up_proj.weight": ("U8", files.packed(self.codes)),
+            "a.up_proj.weight_scale": ("F8_E4M3", self.scales),
+            "a.up_proj.weight_scale_2": files.scalar(self.t)}.items()}
+        code, said = self.layer(**more)
+        self.assertEqual((code, said["wrong"]), (1, 1))
+        self.assertRegex(said["layers"][0]["problem"],
+                         "a.gate_proj.weight is not in the reference in 16 or 32 bits; expected")
+
     def test_pre_quant_scale_counts(self):
         smooth = np.linspace(0.5, 2, 1024, dtype=np.float32)
         self.codes, self.scales, self.t = quantized(self.w / smooth)
@@ -213,7 +273,7 @@ class Judged(unittest.TestCase):
         self.assertEqual(self.layer()[0], 1)
 
     def test_parts_that_are_fused(self):
-        code, said = self.layer(**{
+        code, said = self.layer(beside_reference=False, **{
             "a.gate_proj.weight": ("U8", files.packed(self.codes)),
             "a.gate_proj.weight_scale": ("F8_E4M3", self.scales),
             "a.gate_proj.weight_scale_2": files.scalar(self.t * 4)})
@@ -231,7 +291,7 @@ class Judged(unittest.TestCase):
                     f"a.{part}_proj.weight": ("U8", files.packed(self.codes[:n])),
                     f"a.{part}_proj.weight_scale": ("F8_E4M3", self.scales[:n]),
                     f"a.{part}_proj.weight_scale_2": files.scalar(self.t * factor)})
-            return self.layer(**arrays)[1]["fused"]
+            return self.layer(beside_reference=False, **arrays)[1]["fused"]
 
         for rows, columns in (((256, 64, 128), 64), ((256, 96, 96), None)):
             (fused,) = attention(rows, (1, 2, 8))
@@ -244,7 +304,7 @@ class Judged(unittest.TestCase):
                 f"e.{part}": ("U8", np.stack([files.packed(self.codes)] * 2)),
                 f"e.{part}_weight_scale": ("F8_E4M3", np.stack([self.scales] * 2)),
                 f"e.{part}_weight_scale_2": files.f32(*(self.t * np.float32(factors)))})
-        (fused,) = self.layer(**experts)[1]["fused"]
+        (fused,) = self.layer(beside_reference=False, **experts)[1]["fused"]
         self.assertEqual((fused["layer"], fused["parts"]),
                          ("e.gate_up_proj[1]", "e.gate_proj[1], e.up_proj[1]"))
 

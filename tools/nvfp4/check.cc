@@ -7,145 +7,15 @@
 
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/commands.h"
-#include "tools/nvfp4/layer_values.h"
-#include "tools/nvfp4/layers.h"
+#include "tools/nvfp4/layer_checker.h"
 #include "tools/nvfp4/report.h"
 
 namespace nvfp4_tool {
 
 namespace {
 
-// Largest ratio seen was 1.45 where the first reading was right, over draws of the other reading.
-constexpr double kOtherLayout = 2;
-// Limit as a multiple of the error of the same matrix quantized again.
-constexpr double kMostOfAnew = 3;
 // b_tensor_scale_columns is a multiple of this.
 constexpr int64_t kScaleColumns = 64;
-
-struct Checked {
-  std::string name, text;  // text: why it would give wrong results; "" if no reason is known
-  Json json;
-  double tensor_scale = 0;
-};
-
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
-
-class Checker {
- public:
-  Checker(const Checkpoint& checkpoint, const Checkpoint* reference)
-      : checkpoint_(checkpoint), reference_(reference) {}
-
-  // Checks all matrices of a layer.
-  std::vector<Checked> check(const Layer& layer) {
-    std::vector<Checked> found;
-    if (layer.refusal) return {refused(layer, layer.name, *layer.refusal)};
-    for (int64_t expert = 0; expert < layer.experts(); ++expert) {
-      const std::string name =
-          layer.stacked() ? layer.name + "[" + std::to_string(expert) + "]" : layer.name;
-      try {
-        found.push_back(check_matrix(layer, name, expert));
-      } catch (const Refusal& refusal) {
-        Checked wrong = refused(layer, name, refusal);
-        // An error in a tensor that all experts share is reported once.
-        if (found.empty() || found.back().text != wrong.text) found.push_back(std::move(wrong));
-      } catch (const FormatError& error) {
-        found.push_back({name, error.what(), {{"layer", name}, {"problem", error.what()}}, 0});
-      }
-    }
-    return found;
-  }
-
-  std::array<int64_t, 16> histogram() const { return histogram_; }
-
- private:
-  Checked refused(const Layer& layer, const std::string& name, const Refusal& refusal) {
-    Checked checked;
-    checked.name = name;
-    checked.text = file_of(checkpoint_, layer, refusal.tensor) + ": layer " + layer.name + ": " +
-                   refusal.tensor + " is " + refusal.what + "; expected " + refusal.expected;
-    checked.json = {{"layer", name}};
-    if (layer.dialect) checked.json["dialect"] = std::string(layer.dialect->name);
-    checked.json["problem"] = checked.text;
-    return checked;
-  }
-
-  Checked check_matrix(const Layer& layer, const std::string& name, int64_t expert) {
-    const MatrixBytes matrix = read_matrix(layer, expert, reader_);
-    const std::optional<double> input_scale = read_input_scale(layer, reader_);
-    const std::vector<double> pre_quant_scale = read_pre_quant_scale(layer, reader_);
-    const Statistics seen = statistics_of(matrix);
-    for (size_t i = 0; i < histogram_.size(); ++i) histogram_[i] += seen.histogram[i];
-    Checked checked;
-    checked.name = name, checked.tensor_scale = matrix.tensor_scale;
-    Json& json = checked.json;
-    json["layer"] = name;
-    json["dialect"] = std::string(layer.dialect->name);
-    json["n"] = matrix.n, json["k"] = matrix.k;
-    json["tensor_scale"] = matrix.tensor_scale;
-    json["input_scale"] = input_scale ? Json(*input_scale) : Json();
-    json["pre_quant_scale"] = !pre_quant_scale.empty();
-    json["blocks"] = seen.blocks, json["zero_blocks"] = seen.zero;
-    json["nan_over_zeros"] = seen.nan_over_zeros, json["saturated_blocks"] = seen.saturated;
-    json["lost_blocks"] = seen.lost, json["scale_exponents"] = seen.histogram;
-    judge_layout(layer, matrix, checked);
-    if (reference_) compare(layer, matrix, pre_quant_scale, expert, checked);
-    if (matrix.tensor_scale == 0 && seen.zero != seen.blocks) {
-      add(layer, checked, (layer.tensor_scale ? layer.tensor_scale : layer.codes)->name,
-          "0, over codes that are not", "a positive number");
-    }
-    json["problem"] = checked.text.empty() ? Json() : Json(checked.text);
-    return checked;
-  }
-
-  void add(const Layer& layer, Checked& checked, const std::string& tensor, const std::string& what,
-           const std::string& expected) {
-    if (checked.text.empty()) checked.text = refused(layer, "", {tensor, what, expected}).text;
-  }
-
-  // Compares the layout, declared or not, with what the scales' statistics say.
-  void judge_layout(const Layer& layer, const MatrixBytes& matrix, Checked& checked) {
-    if (layer.dialect->in_blocks() || layer.dialect->mxfp4()) return;
-    const double ratio = other_layout_ratio(matrix, matrix.tiles);
-    checked.json["other_layout_ratio"] = ratio > 0 ? Json(ratio) : Json();
-    if (ratio < kOtherLayout) return;
-    add(layer, checked, layer.scales->name,
-        std::string("read as ") + (matrix.tiles ? "128x4 tiles" : "linear") +
-            ", and rows and columns of " + "the other layout explain " + short_number(ratio) +
-            " times as much of its scales",
-        std::string(matrix.tiles ? "linear scales" : "128x4 tiles") + " to be declared as such");
-  }
-
-  void compare(const Layer& layer, const MatrixBytes& matrix,
-               const std::vector<double>& pre_quant_scale, int64_t expert, Checked& checked) {
-    const TensorInfo* original = nullptr;
-    for (const char* suffix : {".weight", ""}) {
-      const auto at = reference_->tensors.find(layer.name + suffix);
-      if (at != reference_->tensors.end() && !original) original = &at->second;
-    }
-    if (!original ||
-        (original->dtype != "BF16" && original->dtype != "F16" && original->dtype != "F32")) {
-      checked.json["error"] = Json();
-      return;
-    }
-    const ReferenceError error = compare_with(matrix, pre_quant_scale, *original, expert,
-                                              layer.experts(), reference_reader_);
-    checked.json["error"] = error.error, checked.json["error_anew"] = error.anew;
-    if (error.error <= kMostOfAnew * error.anew) return;
-    add(layer, checked, layer.codes->name,
-        short_number(error.error) + " of the reference's norm away from it",
-        short_number(error.anew) + ", what it is when quantized anew, or at most " +
-            short_number(kMostOfAnew) + " times that");
-  }
-
-  const Checkpoint& checkpoint_;
-  const Checkpoint* reference_;
-  TensorReader reader_, reference_reader_;
-  std::array<int64_t, 16> histogram_{};
-};
 
 void print(Report& report, const Checked& checked) {
   if (!checked.text.empty()) return report.line("WRONG", "%s", checked.text.c_str());
@@ -257,6 +127,8 @@ int check(const CheckOptions& options) {
   std::optional<Checkpoint> reference;
   if (!options.reference.empty()) reference = open_checkpoint(options.reference);
   const std::vector<Layer> layers = find_layers(checkpoint);
+  Checker checker(checkpoint, layers, reference ? &*reference : nullptr);
+  checker.require_reference();
   Report report(options.json);
   report["path"] = options.path;
   report["files"] = Json::array();
@@ -265,10 +137,18 @@ int check(const CheckOptions& options) {
     report.line("WRONG", "%s", why.c_str());
     report["files"].push_back({{"file", file}, {"problem", why}});
   }
+  for (const auto& [file, why] : reference ? reference->broken : Broken()) {
+    report.line("WRONG", "the reference: %s", why.c_str());
+    report["files"].push_back({{"file", file}, {"problem", why}});
+    ++wrong;
+  }
+  for (const std::string& file : checkpoint.stray) {
+    report.line("unused", "%s: %s does not name it", file.c_str(), checkpoint.index.c_str());
+    report["files"].push_back({{"file", file}, {"problem", Json()}});
+  }
   double all = 0, done = 0;
   for (const Layer& layer : layers) all += double(bytes_of(layer));
   const std::function<void(double)> progress = support::progress_of("checking");
-  Checker checker(checkpoint, reference ? &*reference : nullptr);
   std::vector<Checked> results;
   for (const Layer& layer : layers) {
     for (Checked& checked : checker.check(layer)) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tools/nvfp4/dialects.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace nvfp4_tool {
@@ -46,6 +47,37 @@ const std::vector<GgufType>& gguf_types() {
 #include "tools/nvfp4/dialects.def"
   };
   return rows;
+}
+
+const std::vector<FolderName>& folder_names() {
+  static const std::vector<FolderName> rows = {
+#define NVFP4_FOLDER(what, name) {FolderFile::what, name},
+#include "tools/nvfp4/dialects.def"
+  };
+  return rows;
+}
+
+const std::vector<PackedType>& packed_types() {
+  static const std::vector<PackedType> rows = {
+#define NVFP4_PACKED(dtype, bytes) {dtype, bytes},
+#include "tools/nvfp4/dialects.def"
+  };
+  return rows;
+}
+
+bool transform_word(TransformWord what, std::string_view word) {
+  static const std::vector<std::pair<TransformWord, std::string_view>> rows = {
+#define NVFP4_TRANSFORM(what, word) {TransformWord::what, word},
+#include "tools/nvfp4/dialects.def"
+  };
+  return std::find(rows.begin(), rows.end(), std::make_pair(what, word)) != rows.end();
+}
+
+bool is_declared(std::string_view dialect) {
+  for (const Declared& row : declared_rows()) {
+    if (row.dialect == dialect) return true;
+  }
+  return false;
 }
 
 const Dialect& dialect_of(std::string_view name) {

@@ -11,7 +11,7 @@ namespace nvfp4_tool {
 
 enum class Direction { multiplies, divides, amax };
 enum class Nibbles { low_first, high_first, halves };
-enum class Layout { linear, tiles_128x4, padded, blocks, mxfp4, mxfp4_blocks };
+enum class Layout { linear, tiles_128x4, padded, blocks, mxfp4, mxfp4_linear, mxfp4_blocks };
 enum class Container { safetensors, gguf };
 enum class Use {
   bias,
@@ -23,7 +23,9 @@ enum class Use {
   swizzled,
   apart
 };
-enum class DeclaredBy { tensor, metadata, name };
+enum class DeclaredBy { tensor, metadata, mxfp4, name };
+enum class FolderFile { index, config };
+enum class TransformWord { key, folded };
 
 struct Dialect {
   std::string_view name, title;
@@ -33,7 +35,10 @@ struct Dialect {
   Nibbles nibbles;
   Layout layout;
 
-  bool mxfp4() const { return layout == Layout::mxfp4 || layout == Layout::mxfp4_blocks; }
+  bool mxfp4() const {
+    return layout == Layout::mxfp4 || layout == Layout::mxfp4_linear ||
+           layout == Layout::mxfp4_blocks;
+  }
   // One tensor has codes and scales, and its last dimension counts elements.
   bool in_blocks() const { return layout == Layout::blocks || layout == Layout::mxfp4_blocks; }
   // Between a layer's name and what stands beside its weight.
@@ -62,12 +67,34 @@ struct GgufType {
   uint64_t elements, bytes;
 };
 
+struct FolderName {
+  FolderFile what;
+  std::string_view name;
+};
+
+struct PackedType {
+  std::string_view dtype;
+  int64_t bytes;
+};
+
 const std::vector<Dialect>& dialects();
 const std::vector<Beside>& beside_rows();
 const std::vector<Declared>& declared_rows();
 const std::vector<FusedNames>& fused_names();
 const std::vector<GgufType>& gguf_types();
 
+const std::vector<FolderName>& folder_names();
+const std::vector<PackedType>& packed_types();
+bool transform_word(TransformWord what, std::string_view word);
+
+// The rows of NVFP4_LIMIT.
+namespace limit {
+#define NVFP4_LIMIT(name, number) constexpr int64_t name = number;
+#include "tools/nvfp4/dialects.def"
+}  // namespace limit
+
+// Tensors do not speak for it; a row of declared_rows() takes it in place of another.
+bool is_declared(std::string_view dialect);
 const Dialect& dialect_of(std::string_view name);
 
 // Whether a layer has a name with # for a number, perhaps after a prefix that ends with a dot.

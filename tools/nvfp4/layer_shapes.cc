@@ -23,6 +23,7 @@ void expect(const TensorInfo* tensor, const std::vector<std::string>& types) {
 
 std::vector<Shape> scale_shapes(Layout layout, int64_t n, int64_t k) {
   if (layout == Layout::linear) return {{n, k / 16}};
+  if (layout == Layout::mxfp4_linear) return {{n, k / 32}};
   const int64_t rows = (n + 127) / 128 * 128, columns = (k + 63) / 64 * 4;
   return {{rows, columns}, {rows * columns}};
 }
@@ -82,7 +83,7 @@ void check_codes(const Layer& layer) {
                                    : "[n, k / 2], or [experts, n, k / 2]");
   }
   const bool stacks =
-      layout == Layout::linear || layout == Layout::mxfp4 || layer.dialect->in_blocks();
+      layout == Layout::linear || layer.dialect->mxfp4() || layer.dialect->in_blocks();
   if (layer.stacked() && !stacks) {
     refuse_shape(*layer.codes, "[n, k / 2]");
   }

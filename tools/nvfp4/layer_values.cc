@@ -18,6 +18,13 @@ std::string text_of(double value) {
   return text;
 }
 
+constexpr double kLargestCode = 6;
+
+double ue4m3(uint8_t byte) {
+  const int exponent = byte >> 3, mantissa = byte & 7;
+  return std::ldexp(exponent == 0 ? mantissa : 8 + mantissa, std::max(exponent, 1) - 10);
+}
+
 double half_value(uint16_t bits) {
   const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
   double value =
@@ -102,7 +109,7 @@ void unpack_mxfp4_blocks(const std::vector<uint8_t>& blocks, MatrixBytes& out) {
 std::vector<uint8_t> linear_scales(const Layer& layer, std::vector<uint8_t> bytes, bool tiles) {
   const int64_t n = layer.n(), k = layer.k();
   const Layout layout = layer.dialect->layout;
-  if (!tiles && (layout == Layout::linear || layout == Layout::mxfp4)) return bytes;
+  if (!tiles && (layout == Layout::linear || layer.dialect->mxfp4())) return bytes;
   std::vector<uint8_t> scales(size_t(n * k / 16));
   if (tiles) {
     if (nvfp4_scale_convert_host(bytes.data(), NVFP4_SCALE_LAYOUT_128X4, scales.data(),
@@ -261,9 +268,31 @@ Statistics statistics_of(const MatrixBytes& matrix) {
     found.saturated += scale == (matrix.ue8m0() ? 0xFE : 0x7E);
     found.lost += scale == 0 && !zero && !matrix.ue8m0();
     const int exponent = matrix.ue8m0() ? std::clamp(int(scale) - 120, 0, 15) : scale >> 3;
-    if (!nan) ++found.histogram[size_t(exponent)];
+    if (nan) continue;
+    ++found.histogram[size_t(exponent)];
+    found.largest = std::max(found.largest, scale);
   }
   return found;
+}
+
+std::optional<Refusal> values_refused(const Layer& layer, const MatrixBytes& matrix,
+                                      const Statistics& seen, int64_t expert) {
+  if (matrix.ue8m0()) return std::nullopt;
+  const std::string& scale = (layer.tensor_scale ? layer.tensor_scale : layer.codes)->name;
+  const double t = matrix.tensor_scale, largest = kLargestCode * ue4m3(seen.largest) * t;
+  const int64_t used = seen.blocks - seen.zero;
+  if (t == 0 && used > 0) return Refusal{scale, "0, over codes that are not", "a positive number"};
+  if (largest > double(limit::largest_weight)) {
+    return Refusal{scale,
+                   text_of(t) + " as a multiplier, which makes weights of " + text_of(largest),
+                   "weights of at most " + std::to_string(limit::largest_weight) +
+                       "; it may be the reciprocal"};
+  }
+  if (seen.lost == 0 || seen.lost * limit::lost_blocks < used) return std::nullopt;
+  return Refusal{layer.scales->name + (layer.stacked() ? "[" + std::to_string(expert) + "]" : ""),
+                 "0 over codes that are not in " + std::to_string(seen.lost) + " of " +
+                     std::to_string(used) + " blocks",
+                 "fewer than one of " + std::to_string(limit::lost_blocks)};
 }
 
 }  // namespace nvfp4_tool

@@ -44,10 +44,18 @@ struct Statistics {
   int64_t nan_over_zeros = 0;           // their scale is NaN, and would be multiplied
   int64_t saturated = 0;                // with the largest scale, 448 or 2^127
   int64_t lost = 0;                     // scale 0 over codes that are not
+  uint8_t largest = 0;                  // scale, unless it is NaN
   std::array<int64_t, 16> histogram{};  // of the scales' exponents, 2^-7 and below first
 };
 Statistics statistics_of(const MatrixBytes& matrix);
 
+// Why the values cannot be a layer's, if they cannot: an inverted tensor scale, or one of 0, scales
+// that are lost.
+std::optional<Refusal> values_refused(const Layer& layer, const MatrixBytes& matrix,
+                                      const Statistics& seen, int64_t expert);
+
+// Whether linear scales and 128x4 tiles of a matrix have the same size.
+bool same_in_both_layouts(int64_t n, int64_t k);
 // How many times better rows and columns explain these scales in the other reading (128x4 tiles
 // read as linear scales, or the reverse). 0 if the readings cannot be compared, because of padding
 // or too few scales. See docs/integration.md.

@@ -10,6 +10,7 @@ namespace nvfp4_tool {
 namespace {
 
 constexpr char kFormat[] = "nvfp4";
+constexpr int64_t kTileRows = 128, kTileScales = 4;
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
@@ -49,11 +50,37 @@ void check_said(const std::string& tensor, const StrictJson& said) {
                 "a declaration with none but format, full_precision_matrix_mult"};
 }
 
+// What a name begins with, up to its last dot.
+std::string start_of(const std::string& name) { return name.substr(0, name.rfind('.') + 1); }
+
+// How many scales 4-bit elements in a tensor may have: one for 16 or 32 elements, perhaps in 128x4
+// tiles. Empty if it is of no type that may have such elements.
+std::vector<int64_t> scale_counts(const TensorInfo& tensor) {
+  int64_t bytes = 0;
+  for (const PackedType& type : packed_types()) {
+    if (type.dtype == tensor.dtype) bytes = type.bytes;
+  }
+  const std::vector<int64_t>& shape = tensor.shape;
+  if (bytes == 0 || shape.size() < 2 || tensor.elements() == 0) return {};
+  const int64_t n = shape[shape.size() - 2], k = shape.back() * 2 * bytes;
+  const int64_t experts = tensor.elements() / (n * shape.back());
+  std::vector<int64_t> counts;
+  for (const int64_t block : {16, 32}) {
+    if (k % block != 0) continue;
+    const int64_t rows = (n + kTileRows - 1) / kTileRows * kTileRows;
+    const int64_t across = (k / block + kTileScales - 1) / kTileScales * kTileScales;
+    counts.push_back(experts * n * (k / block));
+    counts.push_back(experts * rows * across);
+  }
+  return counts;
+}
+
 class Finder {
  public:
   explicit Finder(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {
     read_metadata();
     for (const auto& [name, tensor] : checkpoint.tensors) hints(tensor);
+    for (const auto& [name, lost] : checkpoint.lost) hint_of_name(name);
     for (const auto& [layer, said] : said_) {
       if (said.is_object() && said.value("format", StrictJson()) == kFormat) {
         candidates_.emplace(layer, "modelopt");
@@ -61,16 +88,20 @@ class Finder {
     }
     find_name();
     for (const auto& [layer, dialect] : candidates_) claim(layer, dialect);
+    find_unknown();
   }
 
   std::vector<Layer> layers() {
     std::vector<Layer> found;
     std::set<std::string> names;
     for (const auto& [name, dialect] : candidates_) names.insert(name);
+    for (const auto& [name, refusal] : unknown_) names.insert(name);
     for (const std::string& name : names) {
       Layer layer;
       layer.name = name;
+      if (said_by_.count(name) != 0) layer.declared_in = said_by_[name].file;
       try {
+        if (unknown_.count(name) != 0) throw unknown_.at(name);
         fill(layer, candidates_.at(name));
       } catch (const Refusal& refusal) {
         layer.refusal = refusal;
@@ -106,13 +137,15 @@ class Finder {
     if (!said.is_object() || !said.contains("layers") || !said["layers"].is_object()) return;
     for (const auto& [layer, value] : said["layers"].items()) {
       said_[layer] = value;
-      said_by_[layer] = std::string(row.dialect);
+      said_by_[layer] = {std::string(row.dialect), file};
     }
     if (!said["layers"].empty()) listed_.insert(file);
   }
 
   // modelopt's ".weight_scale" also belongs to compressed-tensors, which is seen earlier.
   void add(const std::string& layer, std::string_view dialect) {
+    // torchao's "X._weight_scale" is no "_weight_scale" of a layer "X.".
+    if (layer.empty() || layer.back() == '.') return;
     std::string& known = candidates_.emplace(layer, dialect).first->second;
     if (known == "modelopt") known = dialect;
   }
@@ -126,8 +159,17 @@ class Finder {
     }
     for (const Dialect& dialect : dialects()) {
       if (dialect.file != Container::safetensors) continue;
-      if (dialect.name == "comfyui" || dialect.name == "flux2") continue;
-      hint(tensor, dialect);
+      if (!is_declared(dialect.name)) hint(tensor, dialect);
+    }
+  }
+
+  // The same of a name alone.
+  void hint_of_name(const std::string& name) {
+    for (const Dialect& dialect : dialects()) {
+      if (dialect.file != Container::safetensors || is_declared(dialect.name)) continue;
+      const std::string_view suffix =
+          dialect.layout == Layout::mxfp4 ? dialect.codes : dialect.tensor_scale;
+      if (ends_with(name, suffix)) add(without(name, suffix), dialect.name);
     }
   }
 
@@ -152,6 +194,39 @@ class Finder {
     // In some checkpoints fp8 weights have fp8 scales. They are not NVFP4.
     if (codes && (starts_with(codes->dtype, "F8") || starts_with(codes->dtype, "I8"))) return;
     add(layer, dialect.name);
+  }
+
+  // Packed tensors that are no dialect's, beside scales.
+  void find_unknown() {
+    // By what the name begins with, and elements.
+    std::map<std::pair<std::string, int64_t>, std::vector<const TensorInfo*>> scales;
+    for (const auto& [name, tensor] : checkpoint_.tensors) {
+      const std::string start = start_of(name);
+      if (claimed_.count(name) != 0 || tensor.shape.size() < 2) continue;
+      if (name.find("scale", start.size()) == std::string::npos) continue;
+      scales[{start, tensor.elements()}].push_back(&tensor);
+    }
+    for (const auto& [name, tensor] : checkpoint_.tensors) {
+      if (claimed_.count(name) != 0) continue;
+      const std::string start = start_of(name);
+      const std::string layer = start.empty() ? name : start.substr(0, start.size() - 1);
+      if (candidates_.count(layer) != 0) continue;
+      for (const int64_t count : scale_counts(tensor)) {
+        const auto near = scales.find({start, count});
+        if (near == scales.end()) continue;
+        for (size_t i = 0; i < near->second.size() && i < 2; ++i) {
+          if (near->second[i] != &tensor) add_unknown(layer, tensor, *near->second[i]);
+        }
+      }
+    }
+  }
+
+  void add_unknown(const std::string& layer, const TensorInfo& tensor, const TensorInfo& scales) {
+    unknown_.emplace(layer, Refusal{tensor.name,
+                                    tensor.dtype + " " + words(tensor.shape) + " beside " +
+                                        scales.name + " " + words(scales.shape) +
+                                        ", 4-bit elements of a dialect that is not known here",
+                                    "one of dialects.def"});
   }
 
   void find_name() {
@@ -180,6 +255,13 @@ class Finder {
   // The dialect that is declared among those with modelopt's names.
   const Dialect& dialect_for(Layer& layer, const std::string& candidate) {
     layer.declared = candidate != "modelopt";
+    for (const Declared& row : declared_rows()) {
+      if (row.by == DeclaredBy::mxfp4 && row.what == candidate &&
+          has_scales_of_32(layer.name, candidate)) {
+        layer.declared = true;
+        return dialect_of(row.dialect);
+      }
+    }
     if (layer.declared) return dialect_of(candidate);
     for (const Declared& row : declared_rows()) {
       if (row.by != DeclaredBy::tensor || !find(layer.name + std::string(row.what))) continue;
@@ -189,7 +271,7 @@ class Finder {
     if (said_.count(layer.name) != 0) {
       check_said(layer.name, said_[layer.name]);
       layer.declared = true;
-      return dialect_of(said_by_[layer.name]);
+      return dialect_of(said_by_[layer.name].dialect);
     }
     const TensorInfo* codes = find(layer.name + std::string(dialect_of(candidate).codes));
     if (unreadable_) throw *unreadable_;
@@ -197,7 +279,55 @@ class Finder {
       throw Refusal{codes->name, "a layer that the metadata of its file do not name",
                     "an entry with \"format\": \"nvfp4\" beside those of the other layers"};
     }
-    return dialect_of(by_name_.empty() ? candidate : by_name_);
+    layer.by_name = !by_name_.empty();
+    return dialect_of(layer.by_name ? by_name_ : candidate);
+  }
+
+  // Whether it has that dialect's codes, and MXFP4's scales in place of its own.
+  bool has_scales_of_32(const std::string& layer, const std::string& candidate) const {
+    const Dialect& dialect = dialect_of(candidate);
+    const TensorInfo* codes = find(layer + std::string(dialect.codes));
+    const TensorInfo* scales = find(layer + std::string(dialect.scales));
+    if (find(layer + std::string(dialect.tensor_scale)) || !codes || !scales) return false;
+    if (codes->dtype != "U8" || (scales->dtype != "U8" && scales->dtype != "F8_E8M0")) return false;
+    std::vector<int64_t> shape = scales->shape;
+    if (shape.empty()) return false;
+    shape.back() *= 16;
+    return shape == codes->shape;
+  }
+
+  // Names of tensors that belong to the layer, or would.
+  template <typename Map>
+  std::vector<std::string> names_of(const Map& named, const std::string& layer,
+                                    const Dialect& dialect) const {
+    const std::string codes = layer + std::string(dialect.codes), start = layer + dialect.sign();
+    std::vector<std::string> found;
+    if (named.count(codes) != 0) found.push_back(codes);
+    for (auto at = named.lower_bound(start); at != named.end() && starts_with(at->first, start);
+         ++at) {
+      if (dialect.sign() == '.' || claimed_.count(at->first) != 0) found.push_back(at->first);
+    }
+    return found;
+  }
+
+  // Refuses what the folder's indexes or a configuration say of the layer.
+  void check_folder(const std::string& layer, const Dialect& dialect) const {
+    for (const std::string& name : names_of(checkpoint_.lost, layer, dialect)) {
+      const Lost& lost = checkpoint_.lost.at(name);
+      throw Refusal{name, lost.what, lost.expected};
+    }
+    for (const std::string& name : names_of(checkpoint_.tensors, layer, dialect)) {
+      const std::string& file = checkpoint_.tensors.at(name).file;
+      if (checkpoint_.stray.count(file) == 0) continue;
+      throw Refusal{name, "in " + file + ", which " + checkpoint_.index + " does not name",
+                    "a file that the index names"};
+    }
+    for (const Transform& transform : checkpoint_.transforms) {
+      if (!transform.concerns(layer)) continue;
+      throw Refusal{layer + std::string(dialect.codes),
+                    "of a layer with a transform, by " + transform.key + " of " + transform.file,
+                    "a layer that multiplies x as it is"};
+    }
   }
 
   const TensorInfo* once(const std::string& name) const {
@@ -212,6 +342,7 @@ class Finder {
     const std::string name = layer.name + std::string(suffix);
     const TensorInfo* tensor = once(name);
     if (tensor || !required) return tensor;
+    check_alone(layer);
     const std::string why =
         said_.count(layer.name) != 0
             ? "declared as nvfp4"
@@ -219,7 +350,23 @@ class Finder {
     throw Refusal{name, "missing", "a tensor of that name, since " + layer.name + " is " + why};
   }
 
+  // Codes alone speak for no dialect.
+  void check_alone(const Layer& layer) const {
+    const Dialect& dialect = *layer.dialect;
+    const TensorInfo* codes = find(layer.name + std::string(dialect.codes));
+    const bool scaled =
+        find(layer.name + std::string(dialect.scales)) ||
+        find(layer.name +
+             std::string(dialect.tensor_scale.empty() ? dialect.codes : dialect.tensor_scale));
+    if (!codes || scaled || said_.count(layer.name) != 0) return;
+    throw Refusal{codes->name,
+                  codes->dtype + " " + words(codes->shape) +
+                      " without scales, of a dialect that is not known here",
+                  "one of dialects.def"};
+  }
+
   void fill(Layer& layer, const std::string& candidate) {
+    check_folder(layer.name, dialect_of(candidate));
     layer.dialect = &dialect_for(layer, candidate);
     const Dialect& dialect = *layer.dialect;
     layer.codes = part(layer, dialect.codes, true);
@@ -260,11 +407,15 @@ class Finder {
   const Checkpoint& checkpoint_;
   std::map<std::string, std::string> candidates_;  // layer: its first dialect
   std::map<std::string, StrictJson> said_;         // layer: its declaration in a file's metadata
-  std::map<std::string, std::string> said_by_;     // layer: the dialect that this declares
-  std::set<std::string> listed_;                   // files whose metadata name layers
+  struct SaidBy {
+    std::string dialect, file;
+  };
+  std::map<std::string, SaidBy> said_by_;  // layer: the dialect that this declares
+  std::set<std::string> listed_;           // files whose metadata name layers
   std::optional<Refusal> unreadable_;
   std::string by_name_;
-  std::set<std::string> claimed_;  // names that some layer's dialect has
+  std::map<std::string, Refusal> unknown_;  // layers of no dialect
+  std::set<std::string> claimed_;           // names that some layer's dialect has
 };
 
 }  // namespace
@@ -289,11 +440,13 @@ std::vector<Layer> find_layers(const Checkpoint& checkpoint) { return Finder(che
 std::string file_of(const Checkpoint& checkpoint, const Layer& layer, const std::string& tensor) {
   const auto own = checkpoint.tensors.find(tensor);
   if (own != checkpoint.tensors.end()) return own->second.file;
+  const auto lost = checkpoint.lost.find(tensor);
+  if (lost != checkpoint.lost.end()) return lost->second.index;
   const auto near = checkpoint.tensors.lower_bound(layer.name);
   if (near != checkpoint.tensors.end() && starts_with(near->first, layer.name)) {
     return near->second.file;
   }
-  return checkpoint.files.empty() ? tensor : checkpoint.files.front();
+  return layer.declared_in.empty() ? tensor : layer.declared_in;
 }
 
 void check_declaration(const std::string& tensor, const std::string& json) {

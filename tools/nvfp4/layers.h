@@ -18,10 +18,11 @@ struct Refusal {
 };
 
 struct Layer {
-  std::string name;
+  std::string name, declared_in;  // declared_in: a file whose metadata name the layer
   const Dialect* dialect = nullptr;
   bool declared = false;  // the file says which dialect it is, not only the tensors' names
   const TensorInfo *codes = nullptr, *scales = nullptr, *tensor_scale = nullptr;
+  bool by_name = false;  // nothing but names of layers says so
   std::map<Use, const TensorInfo*> beside;
   std::optional<Refusal> refusal;
 

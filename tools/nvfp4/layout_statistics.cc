@@ -12,11 +12,14 @@ namespace nvfp4_tool {
 
 namespace {
 
-// Fewer scales than those of 128 x 1024 elements decide nothing.
-constexpr int64_t kFewest = 128 * 1024 / 16;
-// More rows add nothing. The scales of the first rows are the first bytes in both readings, since
-// tiles along K come first.
-constexpr int64_t kMostRows = 1024;
+constexpr int64_t kTileRows = 128, kTileScales = 4;
+
+// How many rows are compared: the first, whose scales are the first bytes in both readings, since
+// tiles along K come first. More rows add nothing.
+int64_t rows_of(int64_t n, int64_t columns) {
+  const int64_t most = limit::most_scales / columns / kTileRows * kTileRows;
+  return std::min({n, limit::most_rows, std::max(kTileRows, most)});
+}
 
 // log2 of a UE4M3 byte; 0 counts as the smallest.
 double log_scale(uint8_t byte) {
@@ -56,9 +59,13 @@ double structure(const std::vector<uint8_t>& scales, int64_t rows, int64_t colum
 
 }  // namespace
 
+bool same_in_both_layouts(int64_t n, int64_t k) {
+  return n % kTileRows == 0 && k / 16 % kTileScales == 0;
+}
+
 double other_layout_ratio(const MatrixBytes& matrix, bool read_as_tiles) {
-  const int64_t rows = std::min(matrix.n, kMostRows), columns = matrix.k / 16;
-  if (matrix.n % 128 != 0 || matrix.k % 64 != 0 || rows * columns < kFewest) return 0;
+  const int64_t columns = matrix.k / 16, rows = rows_of(matrix.n, columns);
+  if (!same_in_both_layouts(matrix.n, matrix.k) || rows * columns < limit::fewest_scales) return 0;
   // The file's scales, read the other way.
   const std::vector<uint8_t> own(matrix.scales.begin(), matrix.scales.begin() + rows * columns);
   std::vector<uint8_t> other(own.size());

@@ -14,6 +14,7 @@
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/emulator.h"
 #include "tools/nvfp4/options.h"
+#include "tools/nvfp4/report.h"
 
 using nvfp4_tool::Options;
 
@@ -133,13 +134,13 @@ int parse_and_run(int argc, char** argv) {
     nvfp4_tool::watch_log();
     return dispatch(app, options);
   } catch (const nvfp4_tool::UsageError& error) {
-    return bad_arguments(error.what());
+    return bad_arguments(nvfp4_tool::shown(error.what()));
   } catch (const support::DriverError& error) {
     return complain(nvfp4_tool::kFailed, error.what() + way_out(error));
   } catch (const std::bad_alloc&) {
     return complain(nvfp4_tool::kFailed, "out of memory: this machine gave no more");
   } catch (const std::exception& error) {
-    return complain(nvfp4_tool::kFailed, error.what());
+    return complain(nvfp4_tool::kFailed, nvfp4_tool::shown(error.what()));
   }
 }
 

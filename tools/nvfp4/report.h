@@ -9,6 +9,10 @@ namespace nvfp4_tool {
 
 using Json = nlohmann::ordered_json;
 
+// Text with \xNN or \uNNNN in place of control characters, and of those that reverse what follows:
+// names in files are anybody's.
+std::string shown(const std::string& text);
+
 class Report {
  public:
   explicit Report(bool json) : as_json_(json) {}

@@ -8,7 +8,7 @@ namespace nvfp4_tool {
 
 namespace {
 
-constexpr int kDeepest = 16;
+constexpr int kDeepest = 64;
 
 }  // namespace
 

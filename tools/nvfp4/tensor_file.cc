@@ -5,12 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-
-#include "tools/nvfp4/commands.h"
 
 namespace nvfp4_tool {
 
@@ -46,52 +42,6 @@ std::vector<uint8_t> DataFile::read(uint64_t begin, uint64_t bytes) const {
     done += uint64_t(got);
   }
   return data;
-}
-
-namespace {
-
-namespace fs = std::filesystem;
-
-bool known(const fs::path& file) {
-  return file.extension() == ".safetensors" || file.extension() == ".gguf";
-}
-
-std::vector<std::string> files_in(const std::string& path) {
-  std::error_code error;
-  if (fs::is_regular_file(path, error)) return {path};
-  std::vector<std::string> files;
-  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
-    if (known(at->path()) && at->is_regular_file(error)) files.push_back(at->path().string());
-  }
-  std::sort(files.begin(), files.end());
-  if (files.empty()) throw UsageError(path + " is no safetensors or GGUF file and has none");
-  return files;
-}
-
-}  // namespace
-
-Checkpoint open_checkpoint(const std::string& path) {
-  Checkpoint checkpoint;
-  checkpoint.files = files_in(path);
-  for (const std::string& file : checkpoint.files) {
-    Header header;
-    try {
-      header = fs::path(file).extension() == ".gguf" ? read_gguf(file) : read_safetensors(file);
-    } catch (const FormatError& error) {
-      checkpoint.broken.emplace_back(file, error.what());
-      continue;
-    }
-    checkpoint.metadata[file] = std::move(header.metadata);
-    for (TensorInfo& tensor : header.tensors) {
-      const std::string name = tensor.name;
-      const auto [at, fresh] = checkpoint.tensors.emplace(name, std::move(tensor));
-      if (fresh) continue;
-      std::vector<std::string>& files = checkpoint.twice[name];
-      if (files.empty()) files.push_back(at->second.file);
-      files.push_back(file);
-    }
-  }
-  return checkpoint;
 }
 
 }  // namespace nvfp4_tool

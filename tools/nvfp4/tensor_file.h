@@ -5,9 +5,12 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "tools/nvfp4/folder.h"
 
 namespace nvfp4_tool {
 
@@ -52,13 +55,17 @@ struct Header {
 Header read_safetensors(const std::string& path);
 Header read_gguf(const std::string& path);
 
-// The headers of a file, or of those in a folder.
+// The headers of a file, or of those in a folder, by its indexes if it has some.
 struct Checkpoint {
-  std::map<std::string, TensorInfo> tensors;
+  std::map<std::string, TensorInfo> tensors;  // of several with a name, the one that counts
   std::map<std::string, std::map<std::string, std::string>> metadata;  // by file
   std::map<std::string, std::vector<std::string>> twice;  // names in several files, and which
+  std::map<std::string, Lost> lost;   // tensors that an index names and that are not there
+  std::set<std::string> stray;        // files that no index names
+  std::string index;                  // the paths of the indexes, in a sentence
+  std::vector<Transform> transforms;  // what the configurations say of layers
   std::vector<std::string> files;
-  std::vector<std::pair<std::string, std::string>> broken;  // file, why
+  Broken broken;
 };
 
 // Throws UsageError if the path neither is nor contains such a file.

@@ -49,6 +49,10 @@ DIALECTS = {row[0]: Dialect(*row) for row in _TABLE["DIALECT"]}
 BESIDE = _beside(_TABLE["BESIDE"])  # {dialect: {suffix: use}}
 FUSED = {row[0]: tuple(row[1:]) for row in _TABLE["FUSED"]}  # {layer: its parts}
 DECLARED = _TABLE["DECLARED"]
+FOLDER = _TABLE["FOLDER"]
+TRANSFORM = _TABLE["TRANSFORM"]
+PACKED = dict(_TABLE["PACKED"])  # {type: bytes}
+LIMIT = dict(_TABLE["LIMIT"])
 GGUF_TYPES = {number: (name, elements, size)
               for number, name, elements, size in _TABLE["GGUF_TYPE"]}
 

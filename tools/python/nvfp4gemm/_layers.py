@@ -6,7 +6,7 @@ import bisect
 from typing import NamedTuple
 
 from nvfp4gemm import _dialects
-from nvfp4gemm._dialects import BESIDE, DECLARED, DIALECTS
+from nvfp4gemm._dialects import BESIDE, DECLARED, DIALECTS, PACKED
 from nvfp4gemm._safetensors import parse_json
 
 _FORMAT = "nvfp4"
@@ -14,6 +14,9 @@ _FP8 = ("F8_E4M3", "U8")
 _OF_GGUF = {"NVFP4": "ggml", "MXFP4": "ggml_mxfp4"}  # the dialects of GGUF's types
 # A tensor has codes and scales; k is counted in elements.
 _BLOCKS = ("blocks", "mxfp4_blocks")
+_SCALES_OF_32 = ("U8", "F8_E8M0")
+# Tensors do not speak for these; a row of DECLARED takes them in place of another.
+_DECLARED = {row[0] for row in DECLARED}
 _FLOATS = ("F32", "F16", "BF16")
 # Keys of a declaration that leave the values as they are.
 _HARMLESS = {"format", "full_precision_matrix_mult"}
@@ -28,12 +31,14 @@ class Refusal(Exception):
 
 
 class Layer(NamedTuple):
-    """name, its Dialect, {"codes", "scales", "tensor_scale": Tensor}, {use: Tensor} beside."""
+    """name, its Dialect, {"codes", "scales", "tensor_scale": Tensor}, {use: Tensor} beside, and
+    whether nothing but names of layers says that it is that dialect."""
 
     name: str
     dialect: _dialects.Dialect
     parts: dict
     beside: dict
+    by_name: bool
 
 
 def _is_codes(tensor):
@@ -73,7 +78,8 @@ class Finder:
 
     def __init__(self, checkpoint):
         self.tensors, self.twice = checkpoint.tensors, checkpoint.twice
-        self.names = sorted(checkpoint.tensors)
+        self.names, self.lost = sorted(checkpoint.tensors), sorted(checkpoint.lost)
+        self.folder = checkpoint
         self.declarations, self.listed, self.unreadable = {}, {}, None
         try:
             self.declarations, self.listed = _declared_by_files(checkpoint)
@@ -83,13 +89,16 @@ class Finder:
         self.by_name = self._by_name()
         self.claimed = {layer + suffix for layer, dialect in self.candidates.items()
                         if isinstance(dialect, str) for suffix in _suffixes(dialect)}
+        self.candidates.update(self._unknown())
 
     def file_of(self, layer, tensor):
-        """The file that a sentence about a tensor of a layer names: its own, that of another tensor
-        of the layer, or the one that declares it."""
+        """The file that a sentence about a tensor of a layer names: its own, the index that has
+        lost it, that of another tensor of the layer, or the one that declares it."""
         if tensor in self.tensors:
             return self.tensors[tensor].file
-        near = next(self._between(layer), None)
+        if tensor in self.folder.lost:
+            return self.folder.lost[tensor].index
+        near = next(_between(self.names, layer), None)
         if near is not None:
             return self.tensors[near].file
         return self.declarations[layer][2] if layer in self.declarations else tensor
@@ -100,19 +109,22 @@ class Finder:
             try:
                 if isinstance(dialect, Refusal):
                     raise dialect
-                found[layer] = self._layer(layer, self._dialect_of(layer, dialect))
+                self._check_folder(layer, dialect)
+                found[layer] = self._layer(layer, *self._dialect_of(layer, dialect))
             except Refusal as refusal:
                 found[layer] = refusal
         return found
 
     def _candidates(self):
         found = {}
-        for name in self.names:
-            for layer, dialect in self._hints(self.tensors[name]):
-                known = found.get(layer)
-                # modelopt's ".weight_scale" is compressed-tensors' too, and comes after it.
-                if known is None or known == "modelopt":
-                    found[layer] = dialect
+        hints = [hint for name in self.names for hint in self._hints(self.tensors[name])]
+        for layer, dialect in hints + [hint for name in self.lost for hint in _hints_of_name(name)]:
+            if layer.endswith(".") or not layer:
+                continue  # torchao's "X._weight_scale" is no "_weight_scale" of a layer "X."
+            known = found.get(layer)
+            # modelopt's ".weight_scale" is compressed-tensors' too, and comes after it.
+            if known is None or known == "modelopt":
+                found[layer] = dialect
         for layer, (_, said, _) in self.declarations.items():
             if isinstance(said, dict) and said.get("format") == _FORMAT:
                 found.setdefault(layer, "modelopt")
@@ -125,7 +137,7 @@ class Finder:
             yield name.removesuffix(".weight"), _OF_GGUF[tensor.dtype]
             return
         for dialect in DIALECTS.values():
-            if dialect.file != "safetensors" or dialect.name in ("comfyui", "flux2"):
+            if dialect.file != "safetensors" or dialect.name in _DECLARED:
                 continue
             layer = self._hinted(tensor, dialect)
             if layer:
@@ -150,6 +162,23 @@ class Finder:
                 return layer
         return None
 
+    def _unknown(self):
+        """{layer: Refusal} of packed tensors that are no dialect's, beside scales."""
+        free = [self.tensors[name] for name in self.names if name not in self.claimed]
+        scales, found = {}, {}  # {(what its name begins with, its elements): [Tensor]}
+        for tensor in free:
+            start, last = _parted(tensor.name)
+            if "scale" in last and len(tensor.shape) > 1:
+                scales.setdefault((start, elements(tensor.shape)), []).append(tensor)
+        for tensor in free:
+            start, last = _parted(tensor.name)
+            layer = start.removesuffix(".") or last
+            for count in _scale_counts(tensor) if layer not in self.candidates else ():
+                near = [other for other in scales.get((start, count), ())[:2] if other != tensor]
+                if near:
+                    found.setdefault(layer, _of_no_dialect(tensor, near[0]))
+        return found
+
     def _by_name(self):
         """The dialect that names of layers in the checkpoint speak for, or None."""
         codes = DIALECTS["modelopt"].codes
@@ -163,32 +192,56 @@ class Finder:
         return None
 
     def _dialect_of(self, layer, dialect):
-        """Of those with modelopt's names, the one that is declared."""
+        """(of those with the same names the one that is declared, whether by names alone)."""
+        for other, by, what in DECLARED:
+            if by == "mxfp4" and what == dialect and self._has_scales_of_32(layer, dialect):
+                return other, False
         if dialect != "modelopt":
-            return dialect
+            return dialect, False
         for other, by, suffix in DECLARED:
             if by == "tensor" and layer + suffix in self.tensors:
-                return other
+                return other, False
         if layer in self.declarations:
             other, said, _ = self.declarations[layer]
             _check_declaration(layer, said)
-            return other
+            return other, False
         codes = self.tensors.get(layer + DIALECTS[dialect].codes)
         if self.unreadable:
             raise self.unreadable
         if codes is not None and self.listed.get(codes.file):
             raise Refusal(codes.name, "a layer that the metadata of its file do not name",
                           'an entry with "format": "nvfp4" beside those of the other layers')
-        return self.by_name or dialect
+        return self.by_name or dialect, self.by_name is not None
 
-    def _between(self, start):
-        """Names that begin with start."""
-        for i in range(bisect.bisect_left(self.names, start), len(self.names)):
-            if not self.names[i].startswith(start):
-                return
-            yield self.names[i]
+    def _has_scales_of_32(self, layer, dialect):
+        """Whether it has that dialect's codes, and MXFP4's scales in place of its own."""
+        dialect = DIALECTS[dialect]
+        codes, scales, other = (self.tensors.get(layer + suffix) for suffix in (
+            dialect.codes, dialect.scales, dialect.tensor_scale))
+        return bool(other is None and _is_codes(codes) and scales and codes.shape
+                    and scales.dtype in _SCALES_OF_32
+                    and (*scales.shape[:-1], scales.shape[-1] * 16) == codes.shape)
 
-    def _layer(self, name, dialect):
+    def _check_folder(self, layer, dialect):
+        """Refuses what the folder's index or a configuration says of the layer."""
+        dialect = DIALECTS[dialect]
+        codes = layer + dialect.codes
+        for full in (codes, *_between(self.lost, layer + (dialect.codes[:1] or "_"))):
+            lost = self.folder.lost.get(full)
+            if lost and (full in self.claimed or dialect.codes[:1] == "."):
+                raise Refusal(full, lost.what, lost.expected)
+        for full in (codes, *_between(self.names, layer + (dialect.codes[:1] or "_"))):
+            tensor = self.tensors.get(full)
+            if tensor and tensor.file in self.folder.stray and (
+                    full in self.claimed or dialect.codes[:1] == "."):
+                raise Refusal(full, f"in {tensor.file}, which {self.folder.index} does not name",
+                              "a file that the index names")
+        for transform in self.folder.transforms:
+            if transform.concerns(layer):
+                raise Refusal(codes, f"of a layer with a transform, by {transform.key} of "
+                              f"{transform.file}", "a layer that multiplies x as it is")
+
+    def _layer(self, name, dialect, by_name):
         dialect = DIALECTS[dialect]
         parts = {}
         for part in ("codes", "scales", "tensor_scale"):
@@ -201,19 +254,29 @@ class Finder:
             if full in self.tensors:
                 parts[part] = self.tensors[full]
             elif not (part == "tensor_scale" and dialect.file == "gguf"):
+                self._check_alone(name, dialect)
                 why = "declared as nvfp4" if name in self.declarations else (
                     f"a layer of {dialect.title} by its other tensors")
                 raise Refusal(full, "missing", f"a tensor of that name, since {name} is {why}")
-        layer = Layer(name, dialect, parts, self._beside(name, dialect, parts))
+        layer = Layer(name, dialect, parts, self._beside(name, dialect, parts), by_name)
         _check_types(layer)
         _check_shapes(layer)
         return layer
+
+    def _check_alone(self, name, dialect):
+        """Codes alone speak for no dialect."""
+        codes = self.tensors.get(name + dialect.codes)
+        others = dialect.scales, dialect.tensor_scale or dialect.codes
+        if codes and name not in self.declarations and not any(
+                name + other in self.tensors for other in others):
+            raise Refusal(codes.name, f"{codes.dtype} {list(codes.shape)} without scales, of a "
+                          "dialect that is not known here", "one of dialects.def")
 
     def _beside(self, name, dialect, parts):
         own = {tensor.name for tensor in parts.values()}
         found, table = {}, BESIDE[dialect.name]
         sign = dialect.codes[:1] or "_"
-        for full in self._between(name + sign):
+        for full in _between(self.names, name + sign):
             if full in own:
                 continue
             use = table.get(full[len(name):])
@@ -225,6 +288,46 @@ class Finder:
             if use:
                 found[use] = self.tensors[full]
         return found
+
+
+def _between(names, start):
+    """Those of sorted names that begin with start."""
+    for i in range(bisect.bisect_left(names, start), len(names)):
+        if not names[i].startswith(start):
+            return
+        yield names[i]
+
+
+def _hints_of_name(name):
+    """(layer, dialect) that a name alone speaks for."""
+    for dialect in DIALECTS.values():
+        suffix = dialect.codes if dialect.layout == "mxfp4" else dialect.tensor_scale
+        if dialect.file == "safetensors" and dialect.name not in _DECLARED and (
+                name.endswith(suffix)):
+            yield name.removesuffix(suffix), dialect.name
+
+
+def _parted(name):
+    """What a name begins with, to its last dot, and the rest."""
+    start, dot, last = name.rpartition(".")
+    return start + dot, last
+
+
+def _scale_counts(tensor):
+    """How many scales 4-bit elements in a tensor may have: for 16 or 32 of them each, perhaps in
+    128x4 tiles. None if it is of no type that may have such."""
+    if tensor.dtype not in PACKED or len(tensor.shape) < 2:
+        return []
+    *stack, n, width = tensor.shape
+    k, experts = width * 2 * PACKED[tensor.dtype], elements(stack)
+    return [experts * count for block in (16, 32) if k % block == 0 for count in (
+        n * (k // block), -(-n // 128) * 128 * (-(-k // (4 * block)) * 4))]
+
+
+def _of_no_dialect(tensor, scales):
+    return Refusal(tensor.name, f"{tensor.dtype} {list(tensor.shape)} beside {scales.name} "
+                   f"{list(scales.shape)}, 4-bit elements of a dialect that is not known here",
+                   "one of dialects.def")
 
 
 def wholes_of(layers, fused):
@@ -274,7 +377,7 @@ def _check_types(layer):
     codes, scales = layer.parts["codes"], layer.parts["scales"]
     if layer.dialect.layout not in _BLOCKS:
         _expect(codes, ("U8",))
-        _expect(scales, ("U8", "F8_E8M0") if layer.dialect.layout == "mxfp4" else _FP8)
+        _expect(scales, _SCALES_OF_32 if "mxfp4" in layer.dialect.layout else _FP8)
     if "tensor_scale" in layer.parts:
         _expect(layer.parts["tensor_scale"], ("F32",))
     for use in ("input_scale", "input_divisor"):
@@ -283,6 +386,13 @@ def _check_types(layer):
     for use in ("bias", "pre_quant"):
         if use in layer.beside:
             _expect(layer.beside[use], _FLOATS)
+
+
+def elements(shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return count
 
 
 def size_of(layer):
@@ -296,8 +406,8 @@ def size_of(layer):
 
 def scale_shapes(layout, n, k):
     """The shapes that the scales of one matrix may have."""
-    if layout == "linear":
-        return [(n, k // 16)]
+    if layout in ("linear", "mxfp4_linear"):
+        return [(n, k // (16 if layout == "linear" else 32))]
     tiles = (-(-n // 128) * 128, -(-k // 64) * 4)
     return [tiles, (tiles[0] * tiles[1],)]
 
@@ -336,7 +446,7 @@ def _check_shapes(layer):
                       "[n, k / 32, 16], or [experts, n, k / 32, 16]" if mxfp4 else
                       "[n, k / 2], or [experts, n, k / 2]")
     experts, n, k = size_of(layer)
-    if experts is not None and layout not in ("linear", "mxfp4", *_BLOCKS):
+    if experts is not None and layout not in ("linear", "mxfp4", "mxfp4_linear", *_BLOCKS):
         raise Refusal(codes.name, f"of shape {list(codes.shape)}", "[n, k / 2]")
     if layer.dialect.name == "stacked" and experts is None:
         raise Refusal(codes.name, f"of shape {list(codes.shape)}", "[experts, n, k / 2]")
@@ -358,9 +468,7 @@ def _check_shapes(layer):
 def _check_count(tensor, experts):
     if tensor is None:
         return
-    count = 1
-    for size in tensor.shape:
-        count *= size
+    count = elements(tensor.shape)
     if count != 1 and count != experts:
         raise Refusal(tensor.name, f"{count} values, shape {list(tensor.shape)}",
                       "one value" if experts is None else f"one value, or {experts}")

@@ -4,6 +4,7 @@ tensors' bytes one after the other without gaps. A header is refused where the p
 refuses it, since whatever else it says would be read as weights."""
 import json
 import os
+import re
 
 # The most that the package safetensors reads; the header of 100,000 tensors has a tenth of it.
 _MOST_HEADER = 100_000_000
@@ -14,15 +15,26 @@ _BITS = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "BOOL": 8, "U8": 8, "I8": 8, "F8_E
          "C64": 64}
 
 
+# What moves a cursor, ends a line or reverses what follows. A byte that is no UTF-8 is U+DC80 to
+# U+DCFF.
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\udc80-\udcff]")
+
+
+def shown(text):
+    """Text with \\xNN or \\uNNNN for control characters: names in files are anybody's."""
+    return _CONTROL.sub(lambda found: "\\x{:02x}".format(ord(found[0])) if found[0] < "\u0100" else
+                        f"\\u{ord(found[0]):04x}", text)
+
+
 class FormatError(ValueError):
     """A file that is not what its name says."""
 
     def __init__(self, file, text):
-        super().__init__(f"{file} {text}")
+        super().__init__(shown(f"{file} {text}"))
         self.file = file
 
 
-def _object(pairs):
+def object_of(pairs):
     """A JSON object without equal keys."""
     found = {}
     for name, value in pairs:
@@ -35,7 +47,7 @@ def _object(pairs):
 def parse_json(text):
     """JSON without equal keys. ValueError in words for everything else, deep nesting too."""
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        return json.loads(text, object_pairs_hook=object_of)
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
     except UnicodeDecodeError:

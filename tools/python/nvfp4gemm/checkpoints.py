@@ -14,7 +14,8 @@ from nvfp4gemm._dialects import FUSED
 from nvfp4gemm._files import Checkpoint, Reader
 from nvfp4gemm._fused import Unfusable, fuse
 from nvfp4gemm._layers import Refusal
-from nvfp4gemm._safetensors import FormatError
+from nvfp4gemm._safetensors import FormatError, shown
+from nvfp4gemm._values import Layouts, check_values
 from nvfp4gemm._weights import tensor_scale_of, weight
 
 __all__ = ["FUSED", "CheckpointError", "Problem", "fuse", "load", "weight"]
@@ -62,6 +63,7 @@ def load(path, device=None, *, names=None, strict=True, fused=None):
     checkpoint = Checkpoint(path)
     finder = _layers.Finder(checkpoint)
     found = finder.layers()
+    every = list(found.values())
     wholes = _layers.wholes_of(found, fused or {})
     wanted = None
     if names is not None:
@@ -72,9 +74,10 @@ def load(path, device=None, *, names=None, strict=True, fused=None):
     problems = [Problem(error.file, None, None, str(error)) for error in checkpoint.broken]
     loaded = {}
     with _Arrays(device) as arrays:
+        judge = Layouts(arrays, every)
         for name, layer in found.items():
             try:
-                loaded.update(_load(layer, arrays, wanted))
+                loaded.update(_load(layer, arrays, judge, wanted))
             except Refusal as refusal:
                 problems.append(_problem(finder, name, refusal))
             except FormatError as error:
@@ -84,7 +87,9 @@ def load(path, device=None, *, names=None, strict=True, fused=None):
     missing = [name for name in names or () if name not in loaded and name not in refused
                and name.partition("[")[0] not in refused and f"{name}[0]" not in loaded
                and not refused.intersection(wholes.get(name.partition("[")[0], ()))]
-    if missing and not checkpoint.broken:
+    if names is None or missing:
+        problems += [Problem(error.file, None, None, str(error)) for error in checkpoint.missing]
+    if missing and not checkpoint.broken and not checkpoint.missing:
         raise KeyError(f"{path} has no NVFP4 layer {missing[0]!r}; it has {len(loaded)}")
     if strict and problems:
         raise CheckpointError(problems)
@@ -137,8 +142,8 @@ def _refusal(layer, error):
 def _problem(finder, name, refusal):
     file = finder.file_of(name, refusal.tensor)
     return Problem(file, name, refusal.tensor,
-                   f"{file}: layer {name}: {refusal.tensor} is {refusal.what}; expected "
-                   f"{refusal.expected}")
+                   shown(f"{file}: layer {name}: {refusal.tensor} is {refusal.what}; expected "
+                         f"{refusal.expected}"))
 
 
 class _Arrays:
@@ -164,7 +169,7 @@ class _Arrays:
         """The tensor, or one expert's part of it, as uint8 in its shape; types of other sizes as
         one dimension."""
         whole, tensor = expert is None, _expert(tensor, expert)
-        shape = tensor.shape if _count(tensor) == tensor.size else (tensor.size,)
+        shape = tensor.shape if _layers.elements(tensor.shape) == tensor.size else (tensor.size,)
         if self.device is None:
             return _optional.numpy.frombuffer(self._reader.bytes_of(tensor), "uint8").reshape(shape)
         torch = _optional.torch
@@ -207,19 +212,13 @@ class _Arrays:
             tensor.dtype, values.dtype))
 
 
-def _count(tensor):
-    count = 1
-    for size in tensor.shape:
-        count *= size
-    return count
-
 
 def _one_of(values, expert):
     """The value of an expert, where there may be one for all."""
     return values[0] if len(values) == 1 else values[expert]
 
 
-def _load(layer, arrays, wanted):
+def _load(layer, arrays, judge, wanted):
     """{name: weight} of a layer; of stacked experts, of those that are wanted."""
     if isinstance(layer, Refusal):
         raise layer
@@ -228,15 +227,17 @@ def _load(layer, arrays, wanted):
         declared = layer.beside["declaration"]
         _layers.read_declaration(declared, arrays._reader.bytes_of(declared))
     if experts is None:
-        return {layer.name: _matrix(layer, arrays, None)}
+        return {layer.name: _matrix(layer, arrays, judge, None)}
     whole = wanted is None or layer.name in wanted
-    return {f"{layer.name}[{expert}]": _matrix(layer, arrays, expert) for expert in range(experts)
-            if whole or f"{layer.name}[{expert}]" in wanted}
+    names = {expert: f"{layer.name}[{expert}]" for expert in range(experts)}
+    return {name: _matrix(layer, arrays, judge, expert) for expert, name in names.items()
+            if whole or name in wanted}
 
 
-def _matrix(layer, arrays, expert):
+def _matrix(layer, arrays, judge, expert):
     row = expert or 0
-    made = _packed(layer, arrays, _tensor_scale(layer, arrays, row), expert)
+    made = _packed(layer, arrays, judge, _tensor_scale(layer, arrays, row), expert)
+    check_values(layer, made, expert)
     beside = layer.beside
     return made.beside(
         dialect=layer.dialect.name,
@@ -286,7 +287,7 @@ def _pre_quant_scale(layer, arrays):
     return arrays.float32(tensor)
 
 
-def _packed(layer, arrays, value, expert):
+def _packed(layer, arrays, judge, value, expert):
     """By the dialect's layout."""
     dialect, parts = layer.dialect, layer.parts
     _, n, k = _layers.size_of(layer)
@@ -297,23 +298,28 @@ def _packed(layer, arrays, value, expert):
         if dialect.layout == "mxfp4_blocks":
             return layouts.from_ggml_mxfp4(data, n, k)
         scales = arrays.bytes_of(parts["scales"], expert)
-        if dialect.layout == "mxfp4":
+        if "mxfp4" in dialect.layout:
             return weight(data.reshape(n, k // 2), scales, format="mxfp4")
         if dialect.layout == "padded":
-            return _padded(layer, arrays, data, scales, value)
-        return weight(data, scales, value, nibbles=dialect.nibbles,
-                      scale_layout="128x4" if dialect.layout == "tiles_128x4" else "linear")
+            made, tiles = _padded(layer, arrays, data, scales, value)
+        else:
+            tiles = dialect.layout == "tiles_128x4"
+            made = weight(data, scales, value, nibbles=dialect.nibbles,
+                          scale_layout="128x4" if tiles else "linear")
     except (ValueError, TypeError) as error:
         name = parts["scales"].name + ("" if expert is None else f"[{expert}]")
         kind = "UE8M0" if "mxfp4" in dialect.layout else "UE4M3"
         raise Refusal(name, str(error).removeprefix("the scale of "), f"{kind}, finite") from None
+    judge.check(layer, scales, tiles, expert)
+    return made
 
 
 def _padded(layer, arrays, codes, scales, amax):
+    """(the weight, whether its scales are in tiles)."""
     flags = {use: _one_of(arrays.floats(layer.beside[use]), 0)
              for use in ("e4m3_max", "swizzled") if use in layer.beside}
-    largest = flags.get("e4m3_max", 448)
+    largest, tiles = flags.get("e4m3_max", 448), bool(flags.get("swizzled"))
     if largest not in (448, 256):
         raise Refusal(layer.beside["e4m3_max"].name, f"{largest:g}", "448 or 256")
     return layouts.from_transformer_engine(codes, scales, amax, e4m3_max=largest,
-                                           swizzled=bool(flags.get("swizzled")))
+                                           swizzled=tiles), tiles

@@ -13,6 +13,7 @@ from nvfp4gemm import _calls, _layers, checkpoints
 from nvfp4gemm._door import Door
 from nvfp4gemm._files import Checkpoint
 from nvfp4gemm._packed import Packed
+from nvfp4gemm._safetensors import shown
 from nvfp4gemm._weights import Weight
 
 # Buffers that are float32 whatever the model is cast to.
@@ -169,8 +170,8 @@ def _available(path, prefix, chosen, model, whole, fused):
         if prefix + name in parts and name not in modules:
             continue
         if not isinstance(modules.get(name), (torch.nn.Linear, Linear)):
-            raise ValueError(f"the checkpoint has {prefix}{name}, and {name} is no torch.nn.Linear "
-                             "of the model")
+            raise ValueError(shown(f"the checkpoint has {prefix}{name}, and {name} is no "
+                                   "torch.nn.Linear of the model"))
     others = [name for name in chosen if name not in ours]
     lost = [name for name in others if f"{prefix}{name}.weight" not in checkpoint.tensors]
     if lost and not checkpoint.broken:

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: MIT
+"""What a checkpoint's folder says of its files: which of them has a tensor (an index), and which
+layers have a transform before or after their product (a configuration)."""
+import json
+import os
+import re
+from typing import NamedTuple
+
+from nvfp4gemm._dialects import FOLDER, TRANSFORM
+from nvfp4gemm._safetensors import FormatError, object_of
+
+_MAP = "weight_map"
+_KEYS = {word for what, word in TRANSFORM if what == "key"}
+_FOLDED = {word for what, word in TRANSFORM if what == "folded"}
+# A pattern of which it is certain what it matches, however it is read.
+_CERTAIN = re.compile(r"\^?(?:[\w-]|\\\.|\.\*?)*\$?", re.ASCII)
+_MOST_STARS = 4
+
+
+class Lost(NamedTuple):
+    """A tensor that an index names and that is not there: the index, what it is, what it is not."""
+
+    index: str
+    what: str
+    expected: str
+
+
+class Index:
+    """The indexes of a folder together; none of None.
+
+    paths    those that are indexes
+    files    {tensor: (index, name of its file)}
+    twice    {tensor: the files that two indexes name for it}
+    outside  {tensor: Lost}, where the file's name is none of this folder
+    broken   [FormatError]
+    """
+
+    def __init__(self, folder):
+        self.files, self.twice, self.outside, self.broken = {}, {}, {}, []
+        self.paths = []
+        for path in _named(folder, "index"):
+            try:
+                self._add(path, _read(path))
+            except FormatError as error:
+                self.broken.append(error)
+
+    def _add(self, path, said):
+        files = said.get(_MAP) if isinstance(said, dict) else None
+        if not isinstance(files, dict) or not all(isinstance(f, str) for f in files.values()):
+            raise FormatError(path, f"is no index: it has no {_MAP} of names")
+        self.paths.append(path)
+        for tensor, file in files.items():
+            if not _plain(file):
+                self.outside[tensor] = Lost(path, f"in {file!r}", "a file of this folder")
+            elif self.files.setdefault(tensor, (path, file))[1] != file:
+                self.twice[tensor] = [self.files[tensor][1], file]
+        for tensor, lost in self.outside.items():
+            if lost.index == path:
+                raise FormatError(path, f"names {files[tensor]!r} for {tensor}; expected a file of "
+                                        "its folder")
+
+    def names(self):
+        """The names of the files."""
+        return {file for _, file in self.files.values()}
+
+
+def _plain(file):
+    return file not in ("", ".", "..") and not set(file) & set("/\\\0")
+
+
+def _named(folder, what):
+    ends = tuple(name for kind, name in FOLDER if kind == what)
+    fits = str.endswith if what == "index" else lambda name, known: name in known
+    names = sorted(os.listdir(folder)) if folder and os.path.isdir(folder) else []
+    return [os.path.join(folder, name) for name in names
+            if fits(name, ends) and os.path.isfile(os.path.join(folder, name))]
+
+
+def _read(path):
+    """JSON, in which Python's words for infinity may stand."""
+    try:
+        with open(path, "rb") as file:
+            return json.loads(file.read().decode("utf-8-sig"), object_pairs_hook=object_of,
+                              parse_constant=lambda _: None)
+    except RecursionError:
+        raise FormatError(path, "is JSON nested too deeply") from None
+    except ValueError as error:
+        raise FormatError(path, f"is no JSON: {error}") from None
+
+
+class Transform(NamedTuple):
+    """It concerns the layers that targets name and ignore does not; without targets, all."""
+
+    file: str
+    key: str
+    targets: tuple
+    ignore: tuple
+
+    def concerns(self, layer):
+        named = not self.targets or any(_matches(layer, target) is not False
+                                        for target in self.targets)
+        return named and not any(_matches(layer, name) for name in self.ignore)
+
+
+def transforms(folder):
+    """([Transform], [FormatError]) of the configurations of a folder."""
+    found, broken = [], []
+    for path in _named(folder, "config"):
+        try:
+            _find(path, _read(path), found)
+        except FormatError as error:
+            broken.append(error)
+        except RecursionError:
+            broken.append(FormatError(path, "is JSON nested too deeply"))
+    return found, broken
+
+
+def _find(path, said, found):
+    for key, value in said.items() if isinstance(said, dict) else ():
+        if key in _KEYS:
+            found += _of_key(path, key, value)
+        else:
+            _find(path, value, found)
+    for value in said if isinstance(said, list) else ():
+        _find(path, value, found)
+
+
+def _of_key(path, key, value):
+    if not value:
+        return []
+    applied = _applied(value)
+    if applied is None:
+        return [Transform(path, key, (), ())]
+    return [Transform(path, key, tuple(_strings(one.get("targets"))),
+                      tuple(_strings(one.get("ignore"))))
+            for one in applied if one.get("location") not in _FOLDED]
+
+
+def _applied(value):
+    """The entries of all lists "apply" of its groups; None where it has another form."""
+    entries = []
+    for groups in value.values() if isinstance(value, dict) else (None,):
+        for group in groups.values() if isinstance(groups, dict) else (None,):
+            apply = group.get("apply") if isinstance(group, dict) else None
+            if not isinstance(apply, list) or not all(isinstance(one, dict) for one in apply):
+                return None
+            entries += apply
+    return entries
+
+
+def _strings(value):
+    return [value] if isinstance(value, str) else [
+        one for one in value or () if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _matches(layer, target):
+    """Whether a target is that layer: None where the name alone does not say, as of a class."""
+    if not target.startswith("re:"):
+        return True if target == layer else False if "." in target else None
+    pattern = target[3:]
+    if not _CERTAIN.fullmatch(pattern) or pattern.count("*") > _MOST_STARS:
+        return None
+    return re.match(pattern, layer) is not None

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""What the values of a layer say that no name and no type does: a tensor scale that is inverted or
+0, scales that are lost, scales in the other of two layouts. docs/integration.md has the statistics;
+`nvfp4 check` computes the same."""
+import math
+
+from nvfp4gemm import _optional
+from nvfp4gemm._dialects import LIMIT
+from nvfp4gemm._layers import Refusal, size_of
+
+_TILE_ROWS, _TILE_SCALES = 128, 4
+_LARGEST_CODE = 6
+
+
+def _ue4m3(byte):
+    exponent, mantissa = byte >> 3, byte & 7
+    return math.ldexp(mantissa if exponent == 0 else 8 + mantissa, max(exponent, 1) - 10)
+
+
+# log2 of the magnitude of each byte; 0 counts as the smallest above it.
+_LOGS = [math.log2(max(_ue4m3(byte & 0x7F), 2.0 ** -9)) for byte in range(256)]
+
+
+def check_values(layer, made, expert):
+    """Refuses a Weight with 128x4 scales whose values cannot be a layer's."""
+    if made.format != "nvfp4":
+        return
+    scale = layer.parts.get("tensor_scale", layer.parts["codes"]).name
+    t, exact = made.tensor_scale, []
+    if t == 0 and bool((made.codes & 0x77 != 0).any()):
+        raise Refusal(scale, "0, over codes that are not", "a positive number")
+    if _largest(made.scales, t) > LIMIT["largest_weight"]:  # perhaps in the padding alone
+        exact = [made.with_scales("linear").scales]
+        largest = _largest(exact[0], t)
+        if largest > LIMIT["largest_weight"]:
+            raise Refusal(scale, f"{t:.6g} as a multiplier, which makes weights of {largest:.6g}",
+                          f"weights of at most {LIMIT['largest_weight']}; it may be the reciprocal")
+    # Zeros, of which some may be padding.
+    zeros, blocks = int((made.scales & 0x7F == 0).sum()), made.rows * made.k // made.block
+    if zeros * LIMIT["lost_blocks"] >= blocks:
+        scales = exact[0] if exact else made.with_scales("linear").scales
+        _check_lost(layer, made, scales, expert)
+
+
+def _largest(scales, t):
+    return _LARGEST_CODE * _ue4m3(int(scales.max())) * t
+
+
+def _check_lost(layer, made, scales, expert):
+    """The sentence that `nvfp4 check` has."""
+    blocks = made.codes[:, :made.k // 2].reshape(made.rows, -1, made.block // 2)
+    used = ((blocks & 0x77) != 0).any(-1).reshape(-1)
+    lost, used = int((used & (scales.reshape(-1) & 0x7F == 0)).sum()), int(used.sum())
+    if lost and lost * LIMIT["lost_blocks"] >= used:
+        name = layer.parts["scales"].name + ("" if expert is None else f"[{expert}]")
+        raise Refusal(name, f"0 over codes that are not in {lost} of {used} blocks",
+                      f"fewer than one of {LIMIT['lost_blocks']}")
+
+
+class Layouts:
+    """Whether scales lie as their layer's dialect says, which their statistics tell where both
+    layouts have the same size."""
+
+    def __init__(self, arrays, layers):
+        self.arrays, self._proof = arrays, None
+        self._named = [layer for layer in layers if getattr(layer, "by_name", False)]
+
+    def check(self, layer, scales, tiles, expert):
+        """Refuses the scales of a layer, or of an expert of it, as the file has them."""
+        linear, tiled = self._structures(layer, scales) or (0, 0)
+        own, other = (tiled, linear) if tiles else (linear, tiled)
+        read, best = ("128x4 tiles", "linear scales") if tiles else ("linear", "128x4 tiles")
+        name = layer.parts["scales"].name
+        if own and other >= LIMIT["other_layout"] * own:
+            raise Refusal(name, f"read as {read}, and rows and columns of the other layout explain "
+                          f"{other / own:.6g} times as much of its scales",
+                          f"{best} to be declared as such")
+        if layer.by_name and not self._proved():
+            raise Refusal(name, "of a layer that names alone say to be "
+                          f"{layer.dialect.title}'s, and no scales tell 128x4 tiles from linear "
+                          "ones", "a declaration of its layout")
+
+    def _proved(self):
+        """Whether some layer of that name has scales that speak for the layout of its dialect."""
+        if self._proof is None:
+            self._proof = any(map(self._speaks, self._named))
+        return self._proof
+
+    def _speaks(self, layer):
+        _, n, k = size_of(layer)
+        if n % _TILE_ROWS or k // 16 % _TILE_SCALES:
+            return True  # linear scales would have another size
+        seen = self._structures(layer, self.arrays.bytes_of(layer.parts["scales"]))
+        return bool(seen and seen[1] >= LIMIT["other_layout"] * seen[0] > 0)
+
+    def _structures(self, layer, scales):
+        """How much rows or columns explain of them, read as linear and as tiles; None where that
+        cannot be told."""
+        _, n, k = size_of(layer)
+        across = k // 16
+        if n % _TILE_ROWS or across % _TILE_SCALES or not across:
+            return None
+        most = LIMIT["most_scales"] // across // _TILE_ROWS * _TILE_ROWS
+        rows = min(n, LIMIT["most_rows"], max(_TILE_ROWS, most))
+        if rows * across < LIMIT["fewest_scales"]:
+            return None
+        logs = self._logs(scales.reshape(-1)[:rows * across])
+        tiles = logs.reshape(rows // _TILE_ROWS, across // _TILE_SCALES, 32, 4, _TILE_SCALES)
+        return (_structure(logs.reshape(rows, across)),
+                _structure(tiles.swapaxes(1, 3).reshape(rows, across)))
+
+    def _logs(self, scales):
+        if self.arrays.device is None:
+            return _optional.numpy.array(_LOGS)[scales]
+        torch = _optional.torch
+        return torch.tensor(_LOGS, dtype=torch.float64)[scales.cpu().long()]
+
+
+def _structure(logs):
+    return max(_between_over_inside(logs), _between_over_inside(logs.swapaxes(0, 1)))
+
+
+def _between_over_inside(groups):
+    """The variance of the means of rows over what chance would make of the variance in them."""
+    count, items = groups.shape
+    means = groups.mean(1)
+    inside = float(((groups - means.reshape(-1, 1)) ** 2).sum())
+    between = float(((means - means.mean()) ** 2).sum())
+    if inside == 0:
+        return 0.0
+    return items * between / (count - 1) * count * (items - 1) / inside
