@@ -9,8 +9,9 @@ import warnings
 
 import torch
 
-from nvfp4gemm import _calls, _layers, checkpoints
+from nvfp4gemm import _calls, _experts, _layers, checkpoints
 from nvfp4gemm._door import Door
+from nvfp4gemm._experts import Experts, Refused  # noqa: F401, for users
 from nvfp4gemm._files import Checkpoint
 from nvfp4gemm._packed import Packed
 from nvfp4gemm._safetensors import shown
@@ -145,18 +146,21 @@ def replace_linear(model, skip=(), **options):
 
 
 def _chosen(layers, names, skip):
-    """Those of the model's torch.nn.Linear that load_linear is to load."""
+    """Those of the model's layers and blocks of experts that load_linear is to load."""
     for part in skip:
         if not any(_skipped(name, [part]) for name in layers):
-            raise ValueError(f"skip names {part!r}, which is no torch.nn.Linear of the model")
+            raise ValueError(f"skip names {part!r}, which is no torch.nn.Linear of the model, nor "
+                             "its experts")
     for name in names or ():
         if name not in layers:
-            raise ValueError(f"names has {name!r}, which is no torch.nn.Linear of the model")
+            raise ValueError(f"names has {name!r}, which is no torch.nn.Linear of the model, nor "
+                             "its experts")
     return [name for name in (layers if names is None else names) if not _skipped(name, skip)]
 
 
 def _available(path, prefix, chosen, model, whole, fused):
-    """The chosen layers that the checkpoint has in NVFP4. Raises where it has nothing for one, and,
+    """(The chosen layers that the checkpoint has in NVFP4; of blocks of experts, the names of their
+    matrices.) Raises where it has nothing for one, and,
     for a whole model, where the model has no place for one of the checkpoint's; warns of 16-bit
     ones."""
     checkpoint = Checkpoint(path)
@@ -166,14 +170,19 @@ def _available(path, prefix, chosen, model, whole, fused):
               if name.removeprefix(prefix) in modules}
     parts = {part for parts in wholes.values() for part in parts}
     ours = {name.removeprefix(prefix) for name in (*layers, *wholes) if name.startswith(prefix)}
+    blocks = _experts.blocks_of(model)
+    ours, experts = _experts.gathered(ours, blocks)
     for name in sorted(ours) if whole else ():
         if prefix + name in parts and name not in modules:
             continue
-        if not isinstance(modules.get(name), (torch.nn.Linear, Linear)):
+        if not isinstance(modules.get(name), (torch.nn.Linear, Linear)) and name not in blocks:
             raise ValueError(shown(f"the checkpoint has {prefix}{name}, and {name} is no "
                                    "torch.nn.Linear of the model"))
     others = [name for name in chosen if name not in ours]
-    lost = [name for name in others if f"{prefix}{name}.weight" not in checkpoint.tensors]
+    begin = [prefix + name + ("." if name in blocks else ".weight") for name in others]
+    lost = [name for name, first in zip(others, begin) if not any(
+        tensor.startswith(first) if name in blocks else tensor == first
+        for tensor in checkpoint.tensors)]
     if lost and not checkpoint.broken:
         raise ValueError(f"{path} has nothing for {', '.join(lost[:5])}"
                          f"{' and others' if len(lost) > 5 else ''}, which would keep the weights "
@@ -183,7 +192,7 @@ def _available(path, prefix, chosen, model, whole, fused):
         warnings.warn(f"{len(others)} layers are not NVFP4 in {path} and keep the weights that "
                       f"they have now: {', '.join(others[:5])}{' ..' if len(others) > 5 else ''}",
                       stacklevel=3)
-    return [name for name in chosen if name in ours]
+    return [name for name in chosen if name in ours], experts
 
 
 def _fitting(name, weight, old):
@@ -197,27 +206,36 @@ def _fitting(name, weight, old):
     return weight
 
 
+def _linear(name, weight, old, options):
+    weight = _fitting(name, weight, old)
+    return Linear(weight, weight.bias, **options)
+
+
 def load_linear(model, path, device, *, names=None, skip=(), prefix="", fused=checkpoints.FUSED,
                 **options):
-    """Replaces those torch.nn.Linear of model that a checkpoint has in NVFP4, in place; returns
-    their names. Biases are the checkpoint's. model may lie on the meta device. All layers are read
-    before the first is replaced. A layer for which the checkpoint has nothing raises, and one that
-    it has in 16 bits, which is left to you, is warned of.
+    """Replaces those torch.nn.Linear of model that a checkpoint has in NVFP4, in place, and its
+    blocks of experts, as transformers 5 has them, by Experts; returns their names. Biases are the
+    checkpoint's. model may lie on the meta device. All layers are read before the first is
+    replaced. A layer for which the checkpoint has nothing raises, and one that it has in 16 bits,
+    which is left to you, is warned of.
 
-    names    the layers to load, by the model's names; None: all
+    names    the layers and blocks of experts to load, by the model's names; None: all
     skip     names of layers that stay, whole or their ends, as replace_linear's
     prefix   what the checkpoint's names have before the model's: "model.diffusion_model."
     fused    {"qkv_proj": ["q_proj", "k_proj", "v_proj"], ..}: what the model has as one layer where
              the checkpoint has its parts, as checkpoints.load() fuses them
-    options  of Linear
+    options  of Linear; of Experts quantize_input
     """
+    blocks = _experts.blocks_of(model)
     layers = {name: layer for name, layer in model.named_modules()
               if type(layer) is torch.nn.Linear}
-    found = _available(path, prefix, _chosen(layers, names, skip), model,
-                       names is None, fused)
-    loaded = checkpoints.load(path, device, names=[prefix + name for name in found],
-                              fused=fused)
-    made = {name: _fitting(name, loaded[prefix + name], layers[name]) for name in found}
-    for name, weight in made.items():
-        _put(model, name, Linear(weight, weight.bias, **options))
+    found, experts = _available(path, prefix, _chosen({**layers, **blocks}, names, skip), model,
+                                names is None, fused)
+    wanted = [prefix + part for name in found for part in experts.get(name, [name])]
+    loaded = {name.removeprefix(prefix): weight for name, weight in checkpoints.load(
+        path, device, names=wanted, fused=fused).items()}
+    made = {name: _experts.of_block(blocks[name], name, loaded, **options) if name in experts else
+            _linear(name, loaded[name], layers[name], options) for name in found}
+    for name, layer in made.items():
+        _put(model, name, layer)
     return found

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT
+"""The experts of a layer with 4-bit weights: one launch for each product of all experts; needs
+torch."""
+import torch
+
+from nvfp4gemm import _calls, layouts
+from nvfp4gemm._stack import Stack, stack
+
+# What the matrices of one expert are called where a checkpoint has them one by one.
+_SINGLE = (("gate_proj", "up_proj", "down_proj"), ("w1", "w3", "w2"))
+# Where it has those of all experts together, gate and up in one.
+_TOGETHER = ("gate_up_proj", "down_proj")
+_PARTS = ("gate", "up", "down")
+# A class of experts as transformers 5 has it: what its decorator use_experts_implementation says of
+# it, and its parameters [experts, .., ..].
+_MARKS = ("num_experts", "gate_up_proj", "down_proj", "is_concatenated", "has_post_expert_norm",
+          "_apply_gate")
+
+
+class Refused(ValueError):
+    """What these experts have and grouped products do not take. `argument` names it:
+    "tensor_scale", "bias", "input_scale", "quantize_input", "pre_quant_scale"."""
+
+    def __init__(self, argument, text):
+        super().__init__(text)
+        self.argument = argument
+
+
+class Experts(torch.nn.Module):
+    """sum over the chosen experts of weight * down(act(gate(x)) * up(x)), in two launches whatever
+    the routing is. Nothing of the routing is read on the host, so that CUDA graphs capture it.
+
+    gate, up, down  lists of as many Packed as there are experts: [n, k], [n, k] and [k, n]
+    gate_bias, up_bias, down_bias
+                    [experts, n], [experts, n] and [experts, k], or None; gate's and up's together
+    activation, limit, alpha, beta
+                    as gated_linear() has them
+    quantize_input  False: tokens stay in 16 bits (9.0 and the CPU). True: they are quantized, by
+                    the input_scale of the weights, so that no row changes another (9.0, 10.x and
+                    the CPU)
+
+    Raises Refused where experts differ in what a grouped product has once: tensor scale, bias,
+    input_scale. state_dict() has codes, scales (128x4) and tensor_scale of gate, up and down, and
+    the biases. There are no gradients.
+    """
+
+    def __init__(self, gate, up, down, gate_bias=None, up_bias=None, down_bias=None, *,
+                 activation="silu", limit=None, alpha=1.0, beta=0.0, quantize_input=False):
+        super().__init__()
+        self.quantize_input = quantize_input
+        self.activation, self.limit, self.alpha, self.beta = activation, limit, alpha, beta
+        self._stacks, self._formats, self._input_scales = {}, {}, {}
+        for name, matrices in zip(_PARTS, (gate, up, down)):
+            matrices = list(matrices)
+            self._hold(name, matrices)
+            self._input_scales[name] = _input_scale(name, matrices) if quantize_input else None
+        if self._input_scales["gate"] != self._input_scales["up"]:
+            raise Refused("input_scale", "gate and up have different input_scales; a gated product "
+                          "takes one x")
+        for name, bias in zip(_PARTS, (gate_bias, up_bias, down_bias)):
+            self.register_buffer(f"{name}_bias", None if bias is None else _one_bias(name, bias))
+
+    def _hold(self, name, matrices):
+        stacked = _stacked(name, matrices)
+        self._formats[name] = stacked.format, stacked.groups, stacked.rows_of_a_group, stacked.k
+        codes = stacked.codes.reshape(stacked.groups, stacked.rows_of_a_group, -1)
+        self.register_buffer(f"{name}_codes", codes)
+        self.register_buffer(f"{name}_scales", stacked.scales)
+        if stacked.format == "nvfp4":
+            self.register_buffer(f"{name}_tensor_scale", torch.as_tensor(
+                stacked.tensor_scale, dtype=torch.float32, device=codes.device))
+
+    @property
+    def num_experts(self):
+        return self._formats["gate"][1]
+
+    def stack_of(self, name):
+        """The Stack of "gate", "up" or "down" on the module's memory; calls keep plans by it."""
+        parts = [getattr(self, f"{name}_{what}", None) for what in
+                 ("codes", "scales", "tensor_scale")]
+        kept = self._stacks.get(name)
+        if kept is not None and all(one is other for one, other in zip(kept[0], parts)):
+            return kept[1]
+        format_, groups, rows, k = self._formats[name]
+        made = Stack(*parts[:2], groups, rows, k, 1.0 if parts[2] is None else parts[2],
+                     format=format_)
+        if not torch.compiler.is_compiling():
+            self._stacks[name] = parts, made
+        return made
+
+    def _tokens(self, x, name):
+        """x as the product takes it whose weights have that name."""
+        if not self.quantize_input:
+            return x
+        return _calls.quantize(x, self._input_scales[name], scale_layout="linear",
+                               format=self._formats[name][0])
+
+    def forward(self, hidden_states, top_k_index, top_k_weights):
+        """[tokens, k] in float16 or bfloat16, the experts of each token [tokens, chosen] and their
+        weights [tokens, chosen]. An index outside 0 .. num_experts - 1 stands for no expert, which
+        adds nothing."""
+        tokens, chosen = top_k_index.shape
+        experts = self.num_experts
+        index = top_k_index.reshape(-1)
+        here = (index >= 0) & (index < experts)
+        index = torch.where(here, index, experts)  # after all groups
+        order = torch.argsort(index, stable=True)
+        ends = torch.searchsorted(index[order], torch.arange(experts, device=index.device),
+                                  right=True).int()
+        x, dtype = hidden_states[order // chosen], hidden_states.dtype
+        h = _calls.grouped_gated_linear(
+            self._tokens(x, "gate"), ends, self.stack_of("gate"), self.stack_of("up"),
+            self.gate_bias, self.up_bias, activation=self.activation, limit=self.limit,
+            alpha=self.alpha, beta=self.beta, out_dtype=dtype)
+        y = _calls.grouped_linear(self._tokens(h, "down"), ends, self.stack_of("down"),
+                                  self.down_bias, out_dtype=dtype)
+        back = torch.empty_like(order)
+        back[order] = torch.arange(len(order), device=order.device)
+        y = y[back].reshape(tokens, chosen, -1).float() * top_k_weights.float()[..., None]
+        # Rows of no expert hold anything, NaN too.
+        return torch.where(here.reshape(tokens, chosen, 1), y, 0).sum(1).to(dtype)
+
+    def _apply(self, fn, recurse=True):
+        """.to() and its like; tensor scales move along and stay float32."""
+        names = [f"{name}_tensor_scale" for name in _PARTS if hasattr(self, f"{name}_tensor_scale")]
+        before = {name: getattr(self, name) for name in names}
+        super()._apply(fn, recurse)
+        for name, scale in before.items():
+            if getattr(self, name).dtype != torch.float32:
+                setattr(self, name, scale.to(self.gate_codes.device))
+        return self
+
+    def extra_repr(self):
+        format_, experts, n, k = self._formats["gate"]
+        return (f"experts={experts}, in_features={k}, between={n}, format={format_}, "
+                f"activation={self.activation}, quantize_input={self.quantize_input}")
+
+
+def _stacked(name, matrices):
+    if any(getattr(one, "pre_quant_scale", None) is not None for one in matrices):
+        raise Refused("pre_quant_scale", f"{name} has a pre_quant_scale, which linear() alone "
+                      "applies")
+    matrices = [one.with_scales("128x4") for one in matrices]
+    try:
+        return stack(matrices)
+    except ValueError as error:
+        if len({float(one.tensor_scale) for one in matrices}) > 1:
+            raise Refused("tensor_scale", f"{name}: {error}") from error
+        raise
+
+
+def _input_scale(name, matrices):
+    """What quantizes the tokens of all experts; None for formats without a tensor scale."""
+    if matrices[0].format != "nvfp4":
+        return None
+    scales = {getattr(one, "input_scale", None) for one in matrices}
+    if scales == {None}:
+        raise Refused("quantize_input", f"{name} has no input_scale, and tokens of groups are not "
+                      "quantized row by row")
+    if len(scales) > 1:
+        raise Refused("input_scale", f"{name} has another input_scale for other experts; tokens of "
+                      "groups have one")
+    return scales.pop()
+
+
+def _one_bias(name, bias):
+    """[n] of a bias [experts, n] that is the same for all."""
+    if bool((bias != bias[:1]).any()):
+        raise Refused("bias", f"{name}_bias differs from expert to expert; a grouped product has "
+                      "one for all")
+    return bias[0].detach().clone()
+
+
+# ---- blocks of a model ----
+
+def blocks_of(model):
+    """{name: module} of the model's blocks of experts, as transformers 5 has them."""
+    return {name: module for name, module in model.named_modules()
+            if all(hasattr(module, mark) for mark in _MARKS)}
+
+
+def _names_of(block, experts, layers):
+    """Those of a checkpoint's layers that are the matrices of the block: of gate, up and down for
+    each expert, or one of gate and up of all experts together and one of down."""
+    choices = [[f"{block}.{part}" for part in _TOGETHER]]
+    choices += [[f"{block}.{e}.{part}" for part in parts for e in range(experts)]
+                for parts in _SINGLE]
+    for names in choices:
+        lacking = [name for name in names if name not in layers]
+        if not lacking:
+            return names
+        if len(lacking) < len(names):
+            raise ValueError(f"the checkpoint has {len(names) - len(lacking)} of the "
+                             f"{len(names)} matrices of {block}, not {lacking[0]}")
+    return []
+
+
+def gathered(layers, blocks):
+    """(the layers, with a block in place of its matrices; {block: their names}) of those blocks
+    that a checkpoint with these layers has."""
+    found = {}
+    for block, module in blocks.items():
+        names = _names_of(block, module.num_experts, layers)
+        if names:
+            found[block] = names
+    inside = {name for names in found.values() for name in names}
+    return (set(layers) - inside) | set(found), found
+
+
+def of_block(module, name, loaded, *, quantize_input=False, **_):
+    """The Experts in place of a transformers block of that name; `loaded` has the weights by the
+    model's names."""
+    experts = module.num_experts
+    options = _gate_of(module, name)
+    if module.has_post_expert_norm:
+        raise ValueError(f"{name} has a norm after each expert, which Experts does not apply")
+    if f"{name}.down_proj[0]" in loaded:
+        down = [loaded[f"{name}.down_proj[{e}]"] for e in range(experts)]
+        order = "halves" if module.is_concatenated else "alternating"
+        gate, up = zip(*(layouts.split_gate_up(loaded[f"{name}.gate_up_proj[{e}]"], order)
+                         for e in range(experts)))
+    else:
+        parts = next(parts for parts in _SINGLE if f"{name}.0.{parts[0]}" in loaded)
+        gate, up, down = ([loaded[f"{name}.{e}.{part}"] for e in range(experts)] for part in parts)
+    biases = [_biases(part) for part in (gate, up, down)]
+    return Experts(gate, up, down, *biases, quantize_input=quantize_input, **options)
+
+
+def _biases(matrices):
+    biases = [getattr(one, "bias", None) for one in matrices]
+    return None if biases[0] is None else torch.stack(biases)
+
+
+def _gate_of(module, name):
+    """{activation, limit, alpha, beta}: those with which our gate has the values of the module's
+    own."""
+    steps = torch.arange(-12, 12.5, 0.5)
+    gate, up = (steps.repeat_interleave(len(steps)), steps.repeat(len(steps)))
+    both = (torch.cat((gate, up)) if module.is_concatenated else
+            torch.stack((gate, up), 1).reshape(-1))
+    with torch.no_grad():
+        expected = module._apply_gate(both[None])[0]
+    limit, alpha = getattr(module, "limit", None), getattr(module, "alpha", 1.0)
+    tries = [{"activation": activation} for activation in ("silu", "gelu", "gelu_tanh", "relu")]
+    tries += [{"activation": "silu", "limit": cut, "alpha": alpha, "beta": beta}
+              for cut in (None, limit) for beta in (0.0, 1.0)]
+    for options in tries:
+        if torch.allclose(_gated(gate, up, **options), expected, rtol=1e-5, atol=1e-5):
+            return options
+    raise ValueError(f"{name} has a gate of its own, which gated_linear() does not compute")
+
+
+def _gated(gate, up, activation, limit=None, alpha=1.0, beta=0.0):
+    """gated_linear()'s gate by torch."""
+    if limit is not None:
+        gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
+    act = {"silu": lambda g: g * torch.sigmoid(alpha * g), "gelu": torch.nn.functional.gelu,
+           "gelu_tanh": lambda g: torch.nn.functional.gelu(g, approximate="tanh"),
+           "relu": torch.relu}[activation]
+    return act(gate) * (up + beta)
