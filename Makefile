@@ -98,6 +98,7 @@ include tools/testing/testing.mk
 include tools/emulator/emulator.mk
 include tools/nvfp4/nvfp4.mk
 include tools/package/package.mk
+include tools/python/python.mk
 include tools/gates.mk
 include bench/bench.mk
 include tools/probe/probe.mk

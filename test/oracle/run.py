@@ -26,23 +26,27 @@ class Timed(unittest.TextTestResult):
                 print(f"{cpu_seconds() - self.began:8.2f} {test.id()}", file=out)
 
 
-if __name__ == "__main__":
-    here = os.path.dirname(os.path.abspath(__file__))
-    os.environ["NVFP4_BUILD"] = os.path.abspath(sys.argv[1])
-    sys.path.insert(0, here)
-    folders = sys.argv[2:] or [
-        here, *(os.path.join(here, "../../tools", name, "test") for name in ("emulator", "python"))]
+def run(build, folders):
+    """The tests of the folders: (their result, the line that says how many passed)."""
+    os.environ["NVFP4_BUILD"] = os.path.abspath(build)
     suite = unittest.TestSuite(unittest.TestLoader().discover(folder, pattern="test_*.py")
                                for folder in folders)
     runner = unittest.TextTestRunner(stream=sys.stdout, verbosity=1, resultclass=Timed)
     result = runner.run(suite)
-    failed = len(result.failures) + len(result.errors)
-    skipped = len(result.skipped)
-    line = f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped"
+    failed, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    return result, (f"{result.testsRun - failed - skipped} passed, {failed} failed, "
+                    f"{skipped} skipped")
+
+
+if __name__ == "__main__":
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.insert(0, here)
+    result, line = run(sys.argv[1], sys.argv[2:] or [here, *(
+        os.path.join(here, "../../tools", name, "test") for name in ("emulator", "python"))])
     tally = os.environ.get("NVFP4_TALLY")
     if tally:
         with open(tally, "a") as out:
             print(line, file=out)
     else:
         print(line)
-    sys.exit(failed > 0 or result.testsRun == 0)
+    sys.exit(not result.wasSuccessful() or result.testsRun == 0)

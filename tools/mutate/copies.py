@@ -88,8 +88,8 @@ class Copy:
         self.jobs, self.sources, self.output = jobs, sources, ""
         self.clean_targets = None  # what has just been built, without a bug
         shutil.rmtree(self.root, ignore_errors=True)
-        ignore = shutil.ignore_patterns(".git", ".venv", ".tools", "mutants", "__pycache__", "tsan",
-                                        "abi")
+        ignore = shutil.ignore_patterns(".git", ".venv", ".tools", ".models", "mutants",
+                                        "__pycache__", "tsan", "abi")
         shutil.copytree(ROOT, self.root, ignore=ignore, symlinks=True)
         for tool in (".venv", ".tools"):
             os.symlink(os.path.join(ROOT, tool), os.path.join(self.root, tool))

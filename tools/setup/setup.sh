@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # What the build and the tests need, on Debian or Ubuntu: setup.sh STAMP, from the root of the
-# project. setup.sh FOLDER 12.9: CUDA 12.9's NVRTC and ptxas, for `make KERNELS=12.9`.
+# project. setup.sh FOLDER 12.9: CUDA 12.9's NVRTC and ptxas, for `make KERNELS=12.9`. setup.sh
+# FOLDER models: a Python environment in FOLDER with torch, transformers and what else models.txt
+# pins, for `make test-models`.
 #
 # Packages of the distribution first; then a Python environment in .venv; then, only where no nvcc
 # can compile for compute_100f, NVIDIA's compiler wheels in .tools. Everything is looked for before
@@ -32,11 +34,12 @@ confirm() {
   case $answer in '' | [Yy]*) ;; *) fail "nothing was fetched" ;; esac
 }
 
-# fetch ARGUMENT...: pip, checked by hash, from WHEELS if that is given.
+# fetch ARGUMENT...: pip of the environment $venv, checked by hash, from WHEELS if that is given.
+venv=.venv
 fetch() {
   set -- --quiet --disable-pip-version-check --require-hashes --only-binary=:all: "$@"
   [ -z "${WHEELS:-}" ] || set -- --no-index --find-links "$WHEELS" "$@"
-  .venv/bin/python -m pip install "$@"
+  "$venv/bin/python" -m pip install "$@"
 }
 # Wheels that lie here already are not fetched.
 confirm_wheels() {
@@ -44,7 +47,7 @@ confirm_wheels() {
 }
 
 make_venv() {
-  [ -x .venv/bin/python ] || "$PYTHON" -m venv .venv
+  [ -x "$venv/bin/python" ] || "$PYTHON" -m venv "$venv"
 }
 
 if [ "${2:-}" = 12.9 ]; then
@@ -54,6 +57,24 @@ https://docs.nvidia.com/cuda/eula"
   make_venv
   rm -rf "$stamp"
   fetch --no-deps --target "$stamp" -r $here/cuda-12.9.txt
+  exit 0
+fi
+
+if [ "${2:-}" = models ]; then
+  PYTHON=${PYTHON:-/usr/bin/python3} venv=$stamp
+  if cmp -s $here/models.txt "$venv/models.txt"; then
+    say "$venv: all present, nothing installed"
+    exit 0
+  fi
+  "$PYTHON" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+    fail "$PYTHON is no Python of 3.11 or later with venv, which torch needs"
+  confirm_wheels "Python environment in $venv: torch, transformers, peft, compressed-tensors, \
+kernels, gguf and what they import, 2.4 GB, 4.4 GB on disk; torch's libraries are under NVIDIA's \
+CUDA licence, https://docs.nvidia.com/cuda/eula"
+  rm -rf "$venv"
+  make_venv
+  fetch --no-deps -r $here/models.txt
+  cp $here/models.txt "$venv/"
   exit 0
 fi
 

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# Models of the transformers package on ours, whole: tools/python/test/models. Their packages are in
+# an environment of their own, which nothing else needs.
+MODELS := .models
+
+.PHONY: setup-models test-models
+setup-models:  ## torch, transformers, peft and what else models.txt pins, into .models: 2.4 GB
+	@PYTHON='$(call given,PYTHON)' tools/setup/setup.sh $(MODELS) models
+test-models: $(LIB) emulator  ## small models from their own files, grouped, beside float64; skips are failures
+	@[ -x $(MODELS)/bin/python ] || { echo 'no $(MODELS): "make setup-models" makes it' >&2; exit 1; }
+	$(MODELS)/bin/python tools/python/test/models/run_models.py $(B)

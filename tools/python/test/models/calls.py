@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""Grouped calls of the package on the CPU, recorded as the C API gets them: every field, and the
+bytes behind every address."""
+import contextlib
+import ctypes
+
+from nvfp4gemm import abi
+
+BYTES = {abi.F16: 2, abi.BF16: 2, abi.F32: 4}
+BLOCKS = {0: 16, 1: 32, 2: 16}  # elements of a scale, by operand_format
+
+
+def arrays_of(desc, rows):
+    """{field of the GemmDesc, or "rows": bytes behind it} of a grouped product with linear token
+    scales."""
+    block = BLOCKS[desc.operand_format]
+    sizes = {"b": desc.l * desc.b_batch_stride // 2,
+             "b_scales": desc.l * desc.b_scales_batch_stride_bytes,
+             "b_tensor_scale": 4, "a_tensor_scale": 4, "b2_tensor_scale": 4,
+             "d": desc.m * desc.d_ld * BYTES[desc.d_type]}
+    sizes.update(b2=sizes["b"], b2_scales=sizes["b_scales"])
+    if desc.a_type:
+        sizes["a"] = desc.m * desc.a_ld * BYTES[desc.a_type]
+    else:
+        sizes.update(a=desc.m * desc.a_ld // 2, a_scales=desc.m * desc.k // block)
+    if desc.bias_type:
+        sizes["bias"] = sizes["bias2"] = desc.n * BYTES[desc.bias_type]
+    found = {name: ctypes.string_at(getattr(desc, name), size) for name, size in sizes.items()
+             if getattr(desc, name)}
+    found["rows"] = ctypes.string_at(rows, 4 * desc.l)
+    return found
+
+
+class Call:
+    """One grouped product: its fields without addresses, its arrays before the call, and the d that
+    the reference made."""
+
+    def __init__(self, grouped):
+        desc = abi.GemmDescFields.from_buffer_copy(
+            abi.GemmDescFields.from_address(grouped.gemm))
+        self.arrays = arrays_of(desc, grouped.rows)
+        for name in self.arrays:
+            if name != "rows":
+                setattr(desc, name, None)
+        self.fields, self.rows_hint = bytes(desc), grouped.rows_hint
+
+    def desc(self):
+        return abi.GemmDescFields.from_buffer_copy(self.fields)
+
+    @property
+    def gated(self):
+        return "b2" in self.arrays
+
+
+@contextlib.contextmanager
+def recorded():
+    """A list that fills with the Calls made inside."""
+    made, library = [], abi.lib
+    reference = library.nvfp4_grouped_reference
+
+    def record(grouped):
+        call = Call(grouped)
+        status = reference(grouped)
+        desc = abi.GemmDescFields.from_address(grouped.gemm)
+        call.expected = ctypes.string_at(desc.d, len(call.arrays["d"]))
+        made.append(call)
+        return status
+
+    library.nvfp4_grouped_reference = record
+    try:
+        yield made
+    finally:
+        library.nvfp4_grouped_reference = reference
