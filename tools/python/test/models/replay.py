@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: MIT
+"""replay.py FILE: the Calls that a pickle file has, on the device of the CUDA driver that the
+loader finds, here an emulated one: prints a line of JSON for each. Needs no torch.
+
+  {"status": 0, "launches": 1, "workspace": 0, "error": 0.002}
+
+`error` is the largest difference from what the reference made, in units of the largest element;
+infinite where a row of no group was written.
+
+replay.py FILE graph: then also the first two calls, the second on what the first made, captured in
+one graph that is replayed with other routings: {"graph": [[error, error] of each]}."""
+import ctypes
+import json
+import pickle
+import sys
+
+import package  # noqa: F401
+import numpy as np
+
+from nvfp4gemm import abi
+
+ALIGNED = 256
+
+
+class Driver:
+    """The entry points of the CUDA driver API that are used here."""
+
+    def __init__(self):
+        self.cuda = ctypes.CDLL("libcuda.so.1")
+        context = ctypes.c_void_p()
+        self.must("cuInit", 0)
+        self.must("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+        self.must("cuCtxSetCurrent", context)
+        parts = ctypes.c_int(), ctypes.c_int()
+        for part, attribute in zip(parts, (75, 76)):  # ..._COMPUTE_CAPABILITY_MAJOR and _MINOR
+            self.must("cuDeviceGetAttribute", ctypes.byref(part), attribute, 0)
+        self.capability = 10 * parts[0].value + parts[1].value
+
+    def must(self, name, *arguments):
+        answer = getattr(self.cuda, name)(*arguments)
+        if answer:
+            raise RuntimeError(f"{name} answers {answer}")
+
+    def memory(self, size):
+        address = ctypes.c_uint64()
+        self.must("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(size, 1)))
+        return address.value
+
+    def write(self, address, data):
+        self.must("cuMemcpyHtoD_v2", ctypes.c_uint64(address), data, ctypes.c_size_t(len(data)))
+
+    def read(self, address, size):
+        data = ctypes.create_string_buffer(size)
+        self.must("cuMemcpyDtoH_v2", data, ctypes.c_uint64(address), ctypes.c_size_t(size))
+        return data.raw
+
+    def wait(self):
+        self.must("cuCtxSynchronize")
+
+    def launches(self, call):
+        """(The status of `call`, how many kernels it launched.)"""
+        self.cuda.nvfp4emu_reset_calls()
+        status = call()
+        size = self.cuda.nvfp4emu_calls(None, 0)
+        text = ctypes.create_string_buffer(size)
+        self.cuda.nvfp4emu_calls(text, ctypes.c_size_t(size))
+        return status, sum(name.startswith("cuLaunch") for name in text.value.decode().split())
+
+
+class Grouped:
+    """A Call on the device, with memory of its own."""
+
+    def __init__(self, driver, call, a=None):
+        self.driver, self.call = driver, call
+        self.at = {name: driver.memory(len(data)) for name, data in call.arrays.items()}
+        if a is not None:
+            self.at["a"] = a
+        self.desc = call.desc()
+        for name, address in self.at.items():
+            if name != "rows":
+                setattr(self.desc, name, address)
+        self.grouped = abi.GroupedDescFields(
+            gemm=abi.addressof(self.desc), rows=self.at["rows"], rows_kind=abi.ROWS_ENDS,
+            rows_hint=call.rows_hint)
+        self.write(**call.arrays)
+
+    def supported(self):
+        return abi.lib.nvfp4_grouped_supported(self.grouped, self.driver.capability)
+
+    def give_workspace(self):
+        size = abi.c_uint64()
+        abi.check(abi.lib.nvfp4_grouped_workspace_bytes(self.grouped, self.driver.capability, size))
+        if size.value:
+            self.desc.workspace, self.desc.workspace_bytes = (
+                self.driver.memory(size.value), size.value)
+        return size.value
+
+    def write(self, **arrays):
+        """These, and NaN into all of d."""
+        for name, data in {**arrays, "d": b"\xff" * len(self.call.arrays["d"])}.items():
+            self.driver.write(self.at[name], data)
+
+    def run(self, stream=None):
+        return abi.lib.nvfp4_grouped_run(self.grouped, stream)
+
+    def d(self):
+        return self.driver.read(self.at["d"], len(self.call.arrays["d"]))
+
+    def error(self, expected, rows):
+        found, wanted = (values_of(data, self.desc) for data in (self.d(), expected))
+        if not np.isnan(found[rows:]).all():
+            return float("inf")
+        found, wanted = found[:rows], wanted[:rows]
+        return float(np.abs(found - wanted).max(initial=0) / np.abs(wanted).max(initial=1e-30))
+
+
+def values_of(data, desc):
+    """[m, n] of d's bytes, in float64."""
+    if desc.d_type == abi.BF16:
+        values = (np.frombuffer(data, np.uint16).astype(np.uint32) << 16).view(np.float32)
+    else:
+        values = np.frombuffer(data, {abi.F16: np.float16, abi.F32: np.float32}[desc.d_type])
+    return values.reshape(desc.m, desc.d_ld)[:, :desc.n].astype(np.float64)
+
+
+def count(rows):
+    """How many rows belong to groups."""
+    return int(np.frombuffer(rows, np.int32)[-1])
+
+
+def reference(call, **arrays):
+    """d of the call with these arrays in place of its own, by the library's reference."""
+    desc, kept, at = call.desc(), [], {}
+    for name, data in {**call.arrays, **arrays}.items():
+        kept.append(ctypes.create_string_buffer(len(data) + ALIGNED))
+        at[name] = -(-abi.addressof(kept[-1]) // ALIGNED) * ALIGNED
+        ctypes.memmove(at[name], data, len(data))
+        if name != "rows":
+            setattr(desc, name, at[name])
+    abi.check(abi.lib.nvfp4_grouped_reference(abi.GroupedDescFields(
+        gemm=abi.addressof(desc), rows=at["rows"], rows_kind=abi.ROWS_ENDS,
+        rows_hint=call.rows_hint)))
+    return ctypes.string_at(at["d"], len(call.arrays["d"]))
+
+
+def replay(driver, call):
+    product = Grouped(driver, call)
+    workspace = 0 if product.supported() else product.give_workspace()
+    status, launches = driver.launches(product.run)
+    driver.wait()
+    if status:
+        return {"status": status, "launches": launches}
+    return {"status": status, "launches": launches, "workspace": workspace,
+            "error": product.error(call.expected, count(call.arrays["rows"]))}
+
+
+def routings(call):
+    """Ends of other routings of as many rows: all in the last group, none, half of them in the
+    first."""
+    groups, rows = len(call.arrays["rows"]) // 4, count(call.arrays["rows"])
+    for ends in ([0] * (groups - 1) + [rows], [0] * groups, [rows // 2] * groups):
+        yield np.array(ends, np.int32).tobytes()
+
+
+def graph(driver, first, second):
+    """The errors of two products, the second on the d of the first, captured once and replayed."""
+    one = Grouped(driver, first)
+    two = Grouped(driver, second, one.at["d"])
+    stream, recorded, ready = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    for product in (one, two):
+        product.give_workspace()
+    abi.check(abi.lib.nvfp4_prepare())
+    driver.must("cuStreamCreate", ctypes.byref(stream), 1)  # CU_STREAM_NON_BLOCKING
+    driver.must("cuStreamBeginCapture_v2", stream, 0)       # CU_STREAM_CAPTURE_MODE_GLOBAL
+    abi.check(one.run(stream))
+    abi.check(two.run(stream))
+    driver.must("cuStreamEndCapture", stream, ctypes.byref(recorded))
+    driver.must("cuGraphInstantiateWithFlags", ctypes.byref(ready), recorded,
+                ctypes.c_ulonglong(0))
+    errors = []
+    for rows in (first.arrays["rows"], *routings(first)):
+        for product in (one, two):
+            product.write(rows=rows)
+        driver.must("cuGraphLaunch", ready, stream)
+        driver.must("cuStreamSynchronize", stream)
+        between = one.d()
+        errors.append([one.error(reference(first, rows=rows), count(rows)),
+                       two.error(reference(second, rows=rows, a=between), count(rows))])
+    return {"graph": errors}
+
+
+def main():
+    with open(sys.argv[1], "rb") as file:
+        made = pickle.load(file)
+    driver = Driver()
+    for call in made:
+        print(json.dumps(replay(driver, call)), flush=True)
+    if len(sys.argv) > 2:
+        print(json.dumps(graph(driver, *made[:2])))
+
+
+if __name__ == "__main__":
+    main()

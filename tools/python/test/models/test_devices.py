@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""Every grouped product that a forward pass of the small models makes, again on emulated GPUs by
+the C API, from the same bytes."""
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import package
+import torch
+
+import calls
+import small
+from nvfp4gemm import abi
+from test_models import INPUT_SCALE, tokens
+
+REPLAY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "replay.py")
+# {device: by whether tokens have 4 bits, whether grouped products take them there}. A GPU of 8.0
+# multiplies tokens of 16 bits alone.
+TAKEN = {"H200": {False: True, True: True}, "B200": {False: False, True: True},
+         "A100": {False: False}}
+# Of the largest element: a unit in the last place of bfloat16, which another order of a sum may
+# turn.
+ERROR = 2 ** -8
+
+
+def setUpModule():
+    torch.set_num_threads(1)
+
+
+def replayed(device, made, *words):
+    """What replay.py says of these calls there."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "calls")
+        with open(path, "wb") as file:
+            pickle.dump(made, file)
+        environment = {**os.environ, "EMU_DEVICE": device, "EMU_FORMAL": "stop", "EMU_WORKERS": "1",
+                       "LD_LIBRARY_PATH": os.path.join(package.BUILD, "emulator"),
+                       "PYTHONPATH": os.path.join(os.path.dirname(REPLAY), "..")}
+        done = subprocess.run([sys.executable, REPLAY, path, *words], env=environment, text=True,
+                              capture_output=True, timeout=600)
+    if done.returncode:
+        raise AssertionError(done.stdout + done.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def recorded(name, four_bits):
+    model = small.Model(name, True, INPUT_SCALE if four_bits else None).ours(
+        quantize_input=four_bits)
+    with torch.no_grad(), calls.recorded() as made:
+        model(tokens())
+    return made
+
+
+class Devices(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.made = {(name, four_bits): recorded(name, four_bits)
+                    for name in small.CONFIGS for four_bits in (False, True)}
+
+    def check(self, device, four_bits):
+        for name in small.CONFIGS:
+            made = self.made[name, four_bits]
+            self.assertGreater(len(made), 0)
+            for i, (call, said) in enumerate(zip(made, replayed(device, made), strict=True)):
+                with self.subTest(name, product=i, groups=call.desc().l):
+                    if not TAKEN[device][four_bits]:
+                        self.assertEqual(said, {"status": abi.NOT_SUPPORTED, "launches": 0})
+                        continue
+                    self.assertEqual(said["status"], 0)
+                    # Whatever the number of groups. Where there is a workspace, one kernel before
+                    # writes the tokens or their scales into it.
+                    self.assertEqual(said["launches"], 1 + (said["workspace"] > 0))
+                    self.assertLessEqual(said["error"], ERROR)
+
+    def test_tokens_of_16_bits(self):
+        for device in TAKEN:
+            with self.subTest(device):
+                self.check(device, False)
+
+    def test_tokens_of_4_bits(self):
+        for device, taken in TAKEN.items():
+            if True in taken:
+                with self.subTest(device):
+                    self.check(device, True)
+
+    def test_a_graph_whose_routing_changes(self):
+        for name in small.CONFIGS:
+            with self.subTest(name):
+                errors = replayed("H200", self.made[name, False][:2], "graph")[-1]["graph"]
+                self.assertEqual(len(errors), 4)
+                self.assertLessEqual(max(max(pair) for pair in errors), ERROR)
+
+
+if __name__ == "__main__":
+    unittest.main()
