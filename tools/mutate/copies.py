@@ -74,6 +74,8 @@ def images_of(mutant, loaded, tree):
 
 def targets(mutant):
     """What make builds for the mutant's test. The probes are no part of `all`."""
+    if mutant.program() == "models":
+        return ["build/libnvfp4gemm.so", "emulator"]
     if mutant.program() == "oracle":
         probes = mutant.filter.startswith("test_probes.")
         return ["all", "build/nvfp4_probes"] if probes else ["all"]
@@ -91,7 +93,7 @@ class Copy:
         ignore = shutil.ignore_patterns(".git", ".venv", ".tools", ".models", "mutants",
                                         "__pycache__", "tsan", "abi")
         shutil.copytree(ROOT, self.root, ignore=ignore, symlinks=True)
-        for tool in (".venv", ".tools"):
+        for tool in (".venv", ".tools", entries.MODELS):
             os.symlink(os.path.join(ROOT, tool), os.path.join(self.root, tool))
 
     def built(self, *pattern):
@@ -119,11 +121,10 @@ class Copy:
             environment["NVFP4_LOG"] = str(log_level)
         if mutant.tiles:
             environment["NVFP4_TILES"] = mutant.tiles
-        if mutant.program() == "oracle":
-            python = os.environ["TORCH_PYTHON"] if mutant.needs_torch() else ".venv/bin/python"
-            command = [python, "-m", "unittest", "--failfast", mutant.filter]
+        if mutant.program() in entries.PYTHON:
+            command = [mutant.python(), "-m", "unittest", "--failfast", mutant.filter]
             environment["PYTHONPATH"] = os.pathsep.join(
-                os.path.join(self.root, folder) for folder in ("test/oracle", "tools/python/test"))
+                os.path.join(self.root, folder) for folder in entries.PYTHON[mutant.program()])
         else:
             device = mutant.test.partition("@")[2]
             if device:

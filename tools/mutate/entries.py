@@ -9,6 +9,10 @@ import place
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 DEFAULT_DEVICE = "B200"  # the emulator's
+MODELS = ".models"  # the environment of `make setup-models`
+# {program: folders of its tests in Python}.
+PYTHON = {"oracle": ("test/oracle", "tools/python/test"),
+          "models": ("tools/python/test/models", "tools/python/test")}
 
 
 class Mutant:
@@ -34,9 +38,15 @@ class Mutant:
         """What has to pass without the bug: program and device, filter, tiles."""
         return self.test, self.filter, self.tiles
 
-    def needs_torch(self):
-        """Its test is skipped, or fails, where Python has no PyTorch."""
-        return self.program() == "oracle" and "torch" in self.filter.lower()
+    def python(self):
+        """The Python that runs its test; None where the test would be skipped, or fail, since it
+        has no PyTorch."""
+        if self.program() == "models":
+            python = os.path.join(MODELS, "bin/python")
+            return python if os.path.exists(os.path.join(ROOT, python)) else None
+        if "torch" in self.filter.lower():
+            return os.environ.get("TORCH_PYTHON")
+        return ".venv/bin/python"
 
     def program(self):
         return self.test.partition("@")[0]

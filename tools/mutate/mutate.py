@@ -3,7 +3,8 @@
 named; kernel/sm90/ names those of a folder) into a copy of the tree, builds there, and wants the
 named test to fail. Prints a table; exit code 0 only if every bug was found. JOBS=8 in the
 environment: eight copies, side by side. TORCH_PYTHON=PATH: a Python with PyTorch, without which the
-mutants that need it are named and left out; `make test-long` runs their tests.
+mutants that need it are named and left out, as are those of `make test-models` without `make
+setup-models`; `make test-long` runs the tests of the former.
 
   --since REV  only mutants whose result depends on something that has changed since the commit:
                the entry, its file, a header which that file reaches, the test, or a header of the
@@ -176,11 +177,11 @@ def main():
             or sources.key(m) not in found.keys]
     if len(left) < len(mutants):
         print(f"{len(mutants) - len(left)} were found before, and nothing of theirs has changed")
-    if not os.environ.get("TORCH_PYTHON"):
-        apart = [m.name for m in left if m.needs_torch()]
-        left = [m for m in left if not m.needs_torch()]
-        if apart:
-            print(f"not planted, TORCH_PYTHON is not set: {', '.join(apart)}")
+    apart = [m for m in left if m.program() in entries.PYTHON and not m.python()]
+    if apart:
+        left = [m for m in left if m not in apart]
+        print("not planted, TORCH_PYTHON is not set or `make setup-models` did not run: "
+              + ", ".join(m.name for m in apart))
     total = plant_all(build, left, sources, found) if left else 0
     print(f"{total} of {len(left)} found")
     return total < len(left)

@@ -102,9 +102,9 @@ class Tree:
     def test_of(self, program, name):
         """The file of a test, and the text of that file that concerns it: the test and what stands
         outside of all tests. None where there is no such test."""
-        if program == "oracle":
+        if program in entries.PYTHON:
             module = name.partition(".")[0] + ".py"
-            files = [f"{folder}/{module}" for folder in ("test/oracle", "tools/python/test")]
+            files = [f"{folder}/{module}" for folder in entries.PYTHON[program]]
             return next(((f, self.text(f)) for f in files if self.text(f) is not None), None)
         own = [case for case in self.cases
                if (case[0] == name if isinstance(case[0], str) else case[0].fullmatch(name))]

@@ -8,6 +8,7 @@ import torch
 import calls
 import routing
 import small
+from nvfp4gemm import abi
 from nvfp4gemm.nn import Experts, Refused
 
 # What grouped products do not take yet, by what names it: then these files are refused, and the
@@ -44,6 +45,8 @@ class Logits(unittest.TestCase):
         # Two products of each block, whatever the number of its experts.
         self.assertEqual([call.gated for call in products], [True, False] * len(blocks(ours)))
         self.assertGreater(len(products), 0)
+        in_16_bits = {call.desc().a_type == abi.BF16 for call in products}
+        self.assertEqual(in_16_bits, {not options.get("quantize_input")})
         with torch.no_grad(), routing.repeated(chosen) as lacks:
             expected = made.exact()(ids).logits
         self.assertLess(max(lacks), near)
