@@ -203,15 +203,20 @@ bool matches_parts(const std::string& text, const std::string& parts) {
   return part == parts.size();
 }
 
-// Nothing if the name alone does not say, as for a class.
+std::string last_of(const std::string& name) { return name.substr(name.rfind('.') + 1); }
+
+// Nothing if the name alone does not say, as for a class, or for a name that may begin otherwise in
+// the model than in its files.
 std::optional<bool> matches(const std::string& layer, const std::string& target) {
   if (target.compare(0, 3, "re:") != 0) {
     if (target == layer) return true;
-    return target.find('.') == std::string::npos ? std::nullopt : std::optional<bool>(false);
+    const bool other = target.find('.') != std::string::npos && last_of(target) != last_of(layer);
+    return other ? std::optional<bool>(false) : std::nullopt;
   }
   const std::optional<std::string> parts = certain(std::string_view(target).substr(3));
   if (!parts) return std::nullopt;
-  return matches_parts(layer, *parts);
+  if (matches_parts(layer, *parts)) return true;
+  return target.compare(3, 2, ".*") == 0 ? std::optional<bool>(false) : std::nullopt;
 }
 
 }  // namespace

@@ -154,10 +154,13 @@ def _strings(value):
 
 
 def _matches(layer, target):
-    """Whether a target is that layer: None where the name alone does not say, as of a class."""
+    """Whether a target is that layer: None where the name alone does not say, as of a class, or of
+    a name that may begin otherwise in the model than in its files."""
     if not target.startswith("re:"):
-        return True if target == layer else False if "." in target else None
+        last = layer.rpartition(".")[2] == target.rpartition(".")[2] or "." not in target
+        return True if target == layer else None if last else False
     pattern = target[3:]
     if not _CERTAIN.fullmatch(pattern) or pattern.count("*") > _MOST_STARS:
         return None
-    return re.match(pattern, layer) is not None
+    matched = re.match(pattern.replace("$", r"\Z"), layer, re.DOTALL)
+    return True if matched else False if pattern.startswith(".*") else None

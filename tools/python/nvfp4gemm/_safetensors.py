@@ -51,7 +51,9 @@ def parse_json(text):
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
     except UnicodeDecodeError:
-        raise ValueError("text that is no UTF-8") from None
+        raise ValueError("JSON that is none: text that is no UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"JSON that is none: {error}") from None
 
 
 def _natural(value):

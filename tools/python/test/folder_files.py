@@ -83,6 +83,15 @@ def overlay():
     return folder.index()
 
 
+def doubled():
+    """m.1 is in no index, but its file is; two others, before and after it, are not."""
+    folder = Folder(a={**layer("m.0"), **layer("m.1", 2)}).index(
+        m__1__weight=None, m__1__weight_scale=None, m__1__weight_scale_2=None)
+    for name in ("0.safetensors", "z.safetensors"):
+        folder.shards[name] = layer("m.1", 9)
+    return folder
+
+
 def rotated(apply):
     """compressed-tensors' declaration, of a layer m.0 that keeps its matrix and an m.1 whose was
     left out since it is the same."""
@@ -178,6 +187,7 @@ CASES = [
      ["m.0"], {"m.1": r"m.1.weight is in .*b.safetensors, which .*index.json does not name;"}),
     ("a stray file has names that the index knows",
      lambda: Folder(a={**layer("m.0"), **layer("m.1", 2)}).index(), ["m.0", "m.1"], {}),
+    ("stray files have names that only a named file has", doubled, ["m.0", "m.1"], {}),
     ("an index decides between two files", overlay, ["m.0", "m.1"], {}),
     ("two indexes differ", lambda: overlay().index(
         "other.safetensors.index.json", m__0__weight="a.safetensors"), ["m.1"],
@@ -213,6 +223,13 @@ CASES = [
     ("a rotation of one, by a pattern", lambda: rotated([online(r"re:.*\.1$"), FOLDED]), ["m.0"],
      {"m.1": TRANSFORM}),
     ("a rotation of one, by name", lambda: rotated([online("m.1")]), ["m.0"], {"m.1": TRANSFORM}),
+    ("a rotation of one, whose name begins otherwise in the model",
+     lambda: rotated([online("model.m.1")]), ["m.0"], {"m.1": TRANSFORM}),
+    ("a pattern that begins otherwise in the model", lambda: rotated([online(r"re:model\.m\.1$")]),
+     [], {"m.0": TRANSFORM, "m.1": TRANSFORM}),
+    ("patterns with dots, stars and ends", lambda: rotated([
+        online(r"re:.*\.1.$"), online("re:.*x.*"), online(r"re:.*m\.1$", ignore=["re:.*1.*"])]),
+     ["m.0", "m.1"], {}),
     ("a rotation of all but one", lambda: rotated([online("Linear", ignore=["re:m.0"])]), ["m.0"],
      {"m.1": TRANSFORM}),
     ("a pattern that may be anything", lambda: rotated([online("re:(m|n)[.]1")]), [],

@@ -69,6 +69,50 @@ class Written(unittest.TestCase):
         # It divides by the global scale first, in the type of the weight.
         self.same("compressed_tensors", values.float().numpy(), 2 ** -7)
 
+    def test_mxfp4_of_compressed_tensors(self):
+        torch, base, quantization = packages("torch", "compressed_tensors.compressors.mxfp4.base",
+                                             "compressed_tensors.quantization")
+        w = self.weight(torch).float()
+        scale = torch.exp2((w.abs().reshape(len(w), -1, 32).amax(-1) / 6).log2().ceil())
+        scheme = quantization.preset_name_to_scheme("MXFP4A16", ["Linear"])
+        made = base.MXFP4PackedCompressor.compress({"weight": w, "weight_scale": scale}, scheme)
+        self.saved({"m.up." + name: tensor.contiguous() for name, tensor in made.items()})
+        values = base.MXFP4PackedCompressor.decompress(made, scheme)["weight"]
+        self.same("compressed_tensors_mxfp4", values.float().numpy(), 0)
+
+    def test_a_rotation_that_is_stored_once(self):
+        """Of two layers with one matrix, transformers stores it for the first alone."""
+        torch, transformers, quantization, transform, compressors = packages(
+            "torch", "transformers", "compressed_tensors.quantization",
+            "compressed_tensors.transform", "compressed_tensors.compressors")
+        model = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+            hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=2,
+            num_key_value_heads=2, vocab_size=96)).to(torch.bfloat16)
+        transform.apply_transform_config(model, transform.TransformConfig(config_groups={
+            "R4": transform.TransformScheme(type="hadamard", apply=[
+                transform.TransformArgs(targets=["re:.*down_proj$"], location="input"),
+                transform.TransformArgs(targets=["re:.*down_proj$"], location="weight_input",
+                                        inverse=True)])}))
+        quantization.apply_quantization_config(model, quantization.QuantizationConfig(
+            config_groups={"g": quantization.preset_name_to_scheme("NVFP4A16", ["Linear"])},
+            ignore=["lm_head"]))
+        for module in model.modules():
+            if hasattr(module, "weight_global_scale"):
+                amax = module.weight.float().abs()
+                module.weight_global_scale.data.fill_(2688 / amax.max())
+                blocks = amax.reshape(len(amax), -1, 16).amax(-1) / 6
+                module.weight_scale.data = (blocks * module.weight_global_scale).to(
+                    module.weight_scale.dtype)
+        compressor = compressors.ModelCompressor.from_pretrained_model(model)
+        compressor.compress_model(model)
+        model.save_pretrained(self.folder)
+        compressor.update_config(self.folder)
+        layers, problems = checkpoints.load(self.folder, strict=False)
+        self.assertEqual(len(layers), 12)
+        self.assertEqual([problem.layer for problem in problems], [
+            f"model.layers.{i}.mlp.down_proj" for i in (0, 1)])
+        self.assertRegex(str(problems[1]), "with a transform, by transform_config of .*config.json")
+
     def test_gguf(self):
         gguf, = packages("gguf")
         type_ = gguf.GGMLQuantizationType.NVFP4
