@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Random folders: two layers of a dialect, spoiled in one to four ways, in one or two files, with or
-without an index and a configuration. Nobody says what is right; two readers must say the same."""
+"""Random folders: two layers of a dialect, spoiled in one to four ways, in one to three files, with
+or without an index and a configuration. Nobody says what is right; two readers must say the
+same."""
 import numpy as np
 
 import dialect_files as files
@@ -78,7 +79,8 @@ def folder(seed):
         if rng.random() < 0.3 and len(made.shards) > 1:
             made.shards.pop(sorted(made.shards)[-1])
     if rng.random() < 0.2:
-        target = str(rng.choice(["Linear", "re:.*bad$", "m.good", r"re:.*\d", "re:.*o+d", "re:m.*"]))
+        target = str(rng.choice(["Linear", "re:.*bad$", "m.good", r"re:.*\d", "re:.*o+d",
+                                 "re:m.*"]))
         made.text(folder_files.CONFIG, {"transform_config": {"g": {"u": {"apply": [
             folder_files.online(target, location=str(rng.choice(["input", "weight_input"])))]}}}})
     return made
