@@ -101,6 +101,12 @@ check-outside: $(B)/emulator/libcuda.so.1 $(B)/emulator/test/runtime.a  ## DIR=.
 	@$(PYTHON) tools/emulator/outside_triton.py $(DIR)
 	@$(PYTHON) tools/emulator/outside.py --library $< $(DIR)
 
+# ---- Python -------------------------------------------------------------------------------------
+
+.PHONY: emulator-wheel
+emulator-wheel: $(B)/emulator/libcuda.so.1  ## build/emulator-wheel/*.whl: nvfp4emu, the emulator as a Python module with its command
+	@PYTHON='$(PYTHON)' tools/emulator/python/wheel.sh $(B)
+
 # ---- speed ---------------------------------------------------------------------------------------
 
 # Linked with the emulator itself, so that no other driver can be timed.

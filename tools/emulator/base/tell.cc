@@ -9,6 +9,7 @@
 namespace emu {
 namespace {
 std::atomic<Listener> instead{nullptr}, reader{nullptr};
+std::atomic<ObjectListener> of_objects{nullptr};
 }  // namespace
 
 namespace {
@@ -37,22 +38,28 @@ std::string lines_of(const std::string& report) {
   return all;
 }
 
+std::string object_of(const std::string& report, const Label& label) {
+  const std::string rule = label.rule.empty() ? "" : "\"rule\":" + quoted(label.rule) + ",";
+  return "{\"class\":" + quoted(label.of_class) + "," + rule + "\"lines\":[" + lines_of(report) +
+         "],\"text\":" + quoted(report) + "}";
+}
+
 // For nvfp4emu run, which counts them: an object to a line of the file that it names.
-void keep(const std::string& report, const Label& label) {
+void keep(const std::string& object) {
   const char* const path = getenv("NVFP4EMU_REPORT");
   if (!path || !*path) return;
   FILE* const file = fopen(path, "a");
   if (!file) return;
-  const std::string rule = label.rule.empty() ? "" : "\"rule\":" + quoted(label.rule) + ",";
-  fprintf(file, "{\"class\":%s,%s\"lines\":[%s],\"text\":%s}\n", quoted(label.of_class).c_str(),
-          rule.c_str(), lines_of(report).c_str(), quoted(report).c_str());
+  fprintf(file, "%s\n", object.c_str());
   fclose(file);
 }
 
 }  // namespace
 
 void tell(const std::string& report, const Label& label) {
-  keep(report, label);
+  const std::string object = object_of(report, label);
+  if (const ObjectListener listener = of_objects) return listener(object.c_str());
+  keep(object);
   const std::string all = label.of_class == "note" ? report : label.of_class + ": " + report;
   if (const Listener listener = instead)
     listener(all);
@@ -68,6 +75,7 @@ void print(const std::string& text) {
 }
 
 void set_listener(Listener listener) { instead = listener; }
+void set_object_listener(ObjectListener listener) { of_objects = listener; }
 void set_reader(Listener given) { reader = given; }
 
 }  // namespace emu

@@ -21,6 +21,10 @@ void print(const std::string& text);
 // The function that gets the reports instead of stderr; nullptr: none. For tests that expect them.
 using Listener = void (*)(const std::string& report);
 void set_listener(Listener listener);
+// The function that gets the JSON object of each report, instead of stderr and of the file that
+// NVFP4EMU_REPORT names; nullptr: none.
+using ObjectListener = void (*)(const char* object);
+void set_object_listener(ObjectListener listener);
 void set_reader(Listener reader);  // of what kernels print; nullptr: stdout again
 
 }  // namespace emu

@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "tools/emulator/base/settings.h"
+#include "tools/emulator/base/tell.h"
 #include "tools/emulator/machine/report.h"
 #include "tools/emulator/order/reason.h"
 
@@ -82,6 +83,8 @@ int nvfp4emu_findings_of(const char* rule, uint64_t* count) {
   *count = found == s.findings_by_rule.end() ? 0 : found->second;
   return 0;
 }
+
+void nvfp4emu_report_to(void (*reader)(const char* object)) { emu::set_object_listener(reader); }
 
 void nvfp4emu_reset_calls(void) { state().record.reset(); }
 

@@ -39,6 +39,12 @@ size_t nvfp4emu_findings(char* text, size_t bytes);
  * this name. */
 int nvfp4emu_findings_of(const char* rule, uint64_t* count);
 
+/* From now on each report goes to `reader`, as the JSON object that NVFP4EMU_REPORT's file would
+ * have on a line ("class", "rule", "lines", "text"), instead of to stderr and that file; NULL: no
+ * longer. The text lives until `reader` returns. It is called during driver calls, from whichever
+ * thread finds something, and must not call the driver. */
+void nvfp4emu_report_to(void (*reader)(const char* object));
+
 /* The base names of the driver calls made since the start or the last reset ("cuMemAlloc" for
  * cuMemAlloc_v2), one per line, in order, all threads together. Writes at most `bytes` bytes,
  * always NUL-terminated unless `bytes` is 0; returns the bytes needed with the NUL. Calls answered

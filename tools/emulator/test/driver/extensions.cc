@@ -270,3 +270,28 @@ TEST_CASE("Tensor maps of pixel columns are encoded and refused by their own rul
     IS(s, encode(s, 64, -1), CUDA_ERROR_NOT_SUPPORTED);
   });
 }
+
+namespace {
+
+std::string object_read;
+void read_object(const char* object) { object_read = object; }
+
+}  // namespace
+
+TEST_CASE("Reports go to the program as objects, and to stderr no more") {
+  const std::string said = in_child([](Session& s) {
+    const auto report_to = s.extension<decltype(&nvfp4emu_report_to)>("nvfp4emu_report_to");
+    const CUfunction f = s.function(s.load(add), "add");
+    report_to(read_object);
+    CUdeviceptr p = 0;
+    uint32_t count = 8;
+    OK(s, s.cuMemAlloc(&p, 16));
+    void* parameters[] = {&p, &p, &p, &count};
+    OK(s, s.cuLaunchKernel(f, 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr));
+    IS(s, s.cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    s.says("the object", object_read, "{\"class\":\"error\",");
+    s.says("the object", object_read, "outside every allocation");
+    report_to(nullptr);
+  });
+  CHECK(said.empty());
+}
