@@ -8,12 +8,22 @@ from nvfp4gemm.abi import BF16, F16, F32
 
 _TYPE = {"float16": F16, "bfloat16": BF16, "float32": F32}
 _NAME = {number: name for name, number in _TYPE.items()}
+_STANDING_FOR_TENSORS = (("torch._subclasses.fake_tensor", "FakeTensor"),
+                         ("torch._subclasses.functional_tensor", "FunctionalTensor"))
 
 
 def _reach(shape, strides):
     """(lowest, highest) element that a shape that is not empty reads, from its first one."""
     steps = [(n - 1) * step for n, step in zip(shape, strides)]
     return sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
+
+
+def span(x):
+    """The bytes of a tensor from its first to behind its last element; none of one without any."""
+    if x.numel() == 0:
+        return 0, 0
+    low, high = _reach(x.shape, x.stride())
+    return (x.data_ptr() + low * x.element_size(), x.data_ptr() + (high + 1) * x.element_size())
 
 
 class Numpy:
@@ -25,11 +35,23 @@ class Numpy:
         return False
 
     @staticmethod
+    def observed():
+        return False
+
+    @staticmethod
+    def traced(x):
+        return False
+
+    @staticmethod
     def autocasts(x):
         return False
 
     @staticmethod
     def first_with_gradient(*operands):
+        return None
+
+    @staticmethod
+    def first_with_tangent(*operands):
         return None
 
     @staticmethod
@@ -199,6 +221,40 @@ class Torch:
         return _torch().compiler.is_compiling()
 
     @staticmethod
+    def observed():
+        """Whether something of torch has to see the calls, which then are operators: torch.compile,
+        a dispatch mode, torch.jit.trace, a transform of torch.func, forward-mode AD."""
+        torch = _torch()
+        if torch.compiler.is_compiling():
+            return True
+        core = torch._C
+        return bool(core._len_torch_dispatch_stack() or core._is_tracing() or
+                    core._are_functorch_transforms_active() or
+                    torch.autograd.forward_ad._current_level >= 0)
+
+    @staticmethod
+    def traced(x):
+        """Whether x stands for a tensor, and operators alone can look into it."""
+        torch = _torch()
+        kind, own = type(x), torch.Tensor
+        if kind is not own and kind.__torch_dispatch__ is not own.__torch_dispatch__:
+            return any(kind is getattr(sys.modules.get(module), name, None)
+                       for module, name in _STANDING_FOR_TENSORS)
+        core = torch._C
+        return core._are_functorch_transforms_active() and (
+            core._functorch.is_functorch_wrapped_tensor(x))
+
+    @staticmethod
+    def first_with_tangent(*operands):
+        """Which of the operands forward-mode AD differentiates by; None where none is."""
+        forward = _torch().autograd.forward_ad
+        if forward._current_level >= 0:
+            for i, x in enumerate(operands):
+                if isinstance(x, _torch().Tensor) and forward.unpack_dual(x).tangent is not None:
+                    return i
+        return None
+
+    @staticmethod
     def autocasts(x):
         """Inside torch.autocast for x's device."""
         return _torch().is_autocast_enabled("cuda" if x.is_cuda else "cpu")
@@ -208,7 +264,7 @@ class Torch:
         """Which of the operands has to have a gradient; None where none has."""
         if _torch().is_grad_enabled():
             for i, x in enumerate(operands):
-                if x is not None and getattr(x, "requires_grad", False):
+                if x is not None and getattr(x, "requires_grad", False) is True:
                     return i
         return None
 
@@ -372,6 +428,10 @@ def arrays_of(x, what):
         return Torch
     if numpy is not None and isinstance(x, numpy.ndarray):
         return Numpy
+    if type(x).__module__.startswith("torch.fx."):
+        raise TypeError(f"{what} is {type(x).__name__} of torch.fx, which sees no operators; trace "
+                        "with torch.export or make_fx, or with a Tracer to which the module that "
+                        "calls this is a leaf")
     raise TypeError(f"{what} is {type(x).__name__}; expected a NumPy array or a torch tensor")
 
 

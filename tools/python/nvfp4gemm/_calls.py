@@ -29,7 +29,7 @@ def quantize(x, tensor_scale=None, *, scale_layout="128x4", format="nvfp4"):
     as on the CPU.
     """
     arrays = arrays_of(x, "x")
-    if arrays.compiling():
+    if arrays.observed() or arrays.traced(x):
         return Packed(*_optional.ops.quantize(x, tensor_scale, scale_layout, format))
     return Packed.of_own(arrays, *_quantize(x, tensor_scale, scale_layout, format))
 
@@ -92,11 +92,11 @@ def _product(names, a, b, out_dtype, bias, activation, c, alpha, beta, out, batc
         raise ValueError(f"{(names[0], 'bias', 'c')[wanting]} requires a gradient, which a product "
                          f"with {has} does not have; detach it, or apply the activation to the "
                          "result")
-    if wanting is not None or arrays.compiling() or arrays.autocasts(b.codes):
+    if wanting is not None or arrays.observed() or b.traced or arrays.autocasts(b.codes):
         if maxima is not None:
-            raise ValueError("amax and row_amax are not there with gradients, in torch.compile and "
-                             "in torch.autocast")
-        return _optional.ops.mm(a, b, *options, source, wanting is not None)
+            raise ValueError("amax and row_amax are not there with gradients, in torch.compile, in "
+                             "torch.autocast, and where torch traces, transforms or watches calls")
+        return _optional.ops.mm(a, b, *options, source, wanting is not None, names)
     return _mm(a, b, *options, names, None, maxima)
 
 
@@ -148,6 +148,10 @@ def _no_gradient(arrays, name, *operands):
     if wanting is not None:
         raise ValueError(f"{operands[wanting][0]} requires a gradient, which {name} does not have; "
                          "detach it")
+    wanting = arrays.first_with_tangent(*(x for _, x in operands))
+    if wanting is not None:
+        raise ValueError(f"{operands[wanting][0]} has a tangent of forward-mode AD, which {name} "
+                         "does not have")
 
 
 def gated_linear(x, gate, up, gate_bias=None, up_bias=None, *, activation="silu", limit=None,
@@ -181,7 +185,7 @@ def gated_linear(x, gate, up, gate_bias=None, up_bias=None, *, activation="silu"
     second = _gate_of(up, up_bias, activation, limit, alpha, beta)
     batch_invariant = flag(batch_invariant, "batch_invariant")
     x, out_dtype, leading = _tokens(x, gate, (gate, up), out_dtype, out, quantize_input)
-    if arrays.compiling():
+    if arrays.observed() or gate.traced:
         d = _optional.ops.gated(x, gate, out_dtype, gate_bias, activation, second, out,
                                 batch_invariant, launch)
     else:
@@ -251,7 +255,7 @@ def grouped_linear(x, ends, weights, bias=None, *, activation=None, alpha=1.0, o
     _no_gradient(arrays, "grouped_linear", ("x", x), ("bias", bias))
     x, out_dtype, leading = _tokens(x, weights, (weights,), out_dtype, out, quantize_input,
                                     "linear")
-    call = _optional.ops.grouped if arrays.compiling() else product
+    call = _optional.ops.grouped if arrays.observed() or weights.traced else product
     d = call(x, ends, weights, out_dtype, bias, activation, alpha, out, launch, rows_hint)
     return d if leading is None else d.reshape(*leading, d.shape[1])
 
@@ -278,7 +282,7 @@ def grouped_gated_linear(x, ends, gate, up, gate_bias=None, up_bias=None, *, act
                  ("up_bias", up_bias))
     second = _gate_of(up, up_bias, activation, limit, alpha, beta)
     x, out_dtype, leading = _tokens(x, gate, (gate, up), out_dtype, out, quantize_input, "linear")
-    if arrays.compiling():
+    if arrays.observed() or gate.traced:
         d = _optional.ops.grouped_gated(x, ends, gate, out_dtype, gate_bias, activation, second,
                                         out, launch, rows_hint)
     else:

@@ -13,12 +13,15 @@ class Matrix:
     """The parts of a Packed, which describes them. They stay what they were when they came through
     the door; replace() makes another matrix."""
 
+    _traced = False
+
     def __init__(self, codes, scales, rows, k, tensor_scale=1.0, scale_layout="128x4",
                  format="nvfp4"):
         layout_number(scale_layout)
         block = block_of(format)
-        traced = arrays_of(codes, "codes").compiling()
-        if not traced:  # otherwise the operators look at them
+        arrays = arrays_of(codes, "codes")
+        self._traced = arrays.compiling() or arrays.traced(codes)
+        if not self._traced:  # otherwise the operators look at them
             rows, k = size(rows, "rows"), size(k, "k")
             if k % block:
                 raise ValueError(f"k = {k} is not a multiple of {block}")
@@ -31,8 +34,8 @@ class Matrix:
                 raise ValueError(f"tensor_scale is {tensor_scale}; {format} has none, its scales "
                                  "reach every number")
         self._hold(codes, scales, rows, k, tensor_scale, scale_layout, format)
-        if not traced:
-            self._places = self.places(door.arrays)
+        if not self._traced:
+            self._places = self.places(arrays)
 
     def _bytes_of_scales(self, rows, k, scale_layout, format):
         return scale_bytes(rows, k, scale_layout, format)
@@ -69,6 +72,8 @@ class Matrix:
     format = property(lambda self: self._format)
     block = property(lambda self: _BLOCKS[self._format])  # elements that share a scale
     shape = property(lambda self: (self._rows, self._k))
+    # Whether the parts stand for tensors, into which operators alone can look.
+    traced = property(lambda self: self._traced)
     # How many rows share a tensor scale: 0 where all of them do. A product takes 1 in a alone, and
     # more in b alone.
     scale_rows = property(lambda self: self._scale_rows)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What quantize() makes and mm() multiplies."""
-from nvfp4gemm import _eager, _slices
+from nvfp4gemm import _eager, _optional, _slices
+from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._matrix import Matrix
 
 
@@ -37,10 +38,14 @@ class Packed(Matrix):
 
     def dequantize(self, dtype=None):
         """The values, [rows, k]; float32 if no dtype is given."""
+        if arrays_of(self.codes, "codes").observed() or self.traced:
+            return _optional.ops.dequantize(self, dtype)
         return _eager.dequantize(self, dtype)
 
     def with_scales(self, scale_layout):
         """The same matrix, its scales in that layout; codes are shared, not copied."""
+        if arrays_of(self.codes, "codes").observed() or self.traced:
+            return _optional.ops.with_scales(self, scale_layout)
         return _eager.with_scales(self, scale_layout)
 
     def slice_rows(self, begin, end):

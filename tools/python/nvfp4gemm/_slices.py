@@ -9,7 +9,6 @@ import math
 from nvfp4gemm import abi
 from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._door import whole
-from nvfp4gemm._eager import with_scales
 from nvfp4gemm._matrix import row_bytes
 
 TILE_ROWS, TILE_BYTES = 128, 512
@@ -32,14 +31,19 @@ def _tiles(packed):
 def _aligned(x):
     """x itself where its address is a multiple of 16, as a GEMM wants it; else a copy."""
     arrays = arrays_of(x, "x")
-    return x if arrays.address(x) % 16 == 0 else arrays.copy(x)
+    return arrays.copy(x) if _lies_apart(arrays, x) else x
+
+
+def _lies_apart(arrays, x):
+    """From multiples of 16 bytes; what is traced has no address, and operators look at it."""
+    return not (arrays.compiling() or arrays.traced(x)) and arrays.address(x) % 16 != 0
 
 
 def rows(packed, begin, end):
     _check(begin, end, packed.rows, "rows", 1)
     if packed.scale_layout == "128x4":
         if begin % TILE_ROWS:
-            return with_scales(rows(with_scales(packed, "linear"), begin, end), "128x4")
+            return rows(packed.with_scales("linear"), begin, end).with_scales("128x4")
         scales = _tiles(packed)[begin // TILE_ROWS:-(-end // TILE_ROWS)].reshape(-1)
     else:
         across = packed.k // packed.block
@@ -70,13 +74,13 @@ def k(packed, begin, end):
     arrays = arrays_of(packed.codes, "codes")
     if packed.scale_layout == "128x4":
         if begin % tile:
-            return with_scales(k(with_scales(packed, "linear"), begin, end), "128x4")
+            return k(packed.with_scales("linear"), begin, end).with_scales("128x4")
         scales = arrays.copy(_tiles(packed)[:, begin // tile:-(-end // tile)]).reshape(-1)
     else:
         scales = packed.scales.reshape(packed.rows, packed.k // block)
         scales = scales[:, begin // block:end // block]
         scales = arrays.copy(scales).reshape(-1)
     codes = packed.codes[:, begin // 2:end // 2]
-    if arrays.address(codes) % 16:
+    if _lies_apart(arrays, codes):
         codes = arrays.padded(arrays.copy(codes), row_bytes(end - begin))
     return packed.replace(codes=codes, scales=scales, k=end - begin)

@@ -21,6 +21,19 @@ from nvfp4gemm._weights import Weight
 _FLOAT32 = ("tensor_scale", "input_scale", "pre_quant_scale")
 
 
+def _untraced(make, *arguments, **named):
+    """make(..), of which torch.jit.trace records nothing: a layer looks at its own arrays once, and
+    a second trace would differ by it."""
+    state = None if torch.compiler.is_compiling() else torch._C._get_tracing_state()
+    if state is None:
+        return make(*arguments, **named)
+    torch._C._set_tracing_state(None)
+    try:
+        return make(*arguments, **named)
+    finally:
+        torch._C._set_tracing_state(state)
+
+
 class Linear(torch.nn.Module):
     """y = activation(x W^T + bias), x [..., in_features] of bfloat16 or float16, y of x's type.
 
@@ -84,10 +97,10 @@ class Linear(torch.nn.Module):
                 packed.input_scale is self.input_scale and
                 packed.pre_quant_scale is self.pre_quant_scale):
             return packed
-        packed = Weight(codes, scales, self.out_features, self.in_features,
-                        scale if self._format == "nvfp4" else 1.0, format=self._format)
+        packed = _untraced(Weight, codes, scales, self.out_features, self.in_features,
+                           scale if self._format == "nvfp4" else 1.0, format=self._format)
         packed.input_scale, packed.pre_quant_scale = self.input_scale, self.pre_quant_scale
-        if not torch.compiler.is_compiling():
+        if not packed.traced:
             self._packed = packed
         return packed
 

@@ -112,28 +112,29 @@ def read_by_calls(o):
         yield Argument("linear", "x", x, lambda v: (linear(v, o.pb),), equal=FREE)
         yield Argument("linear, 4-bit x", "x|k", x,
                        lambda v: (linear(v, o.pb, quantize_input=True),), equal=FREE)
-    gated = nvfp4gemm.gated_linear
+    # What is beside the argument is made here: a call is compiled and captured as it stands.
+    gated, x, bias, ends, two = (nvfp4gemm.gated_linear, o.of(o.x), o.of(o.bias), o.of(o.ends),
+                                 o.stack())
     yield Argument("gated_linear", "x", o.x, lambda v: (gated(v, o.pb, o.pb2),), equal=FREE,
                    raises=("requires a gradient",))
     yield Argument("gated_linear", "gate_bias", o.bias,
-                   lambda v: (gated(o.pa, o.pb, o.pb2, v, o.of(o.bias)),),
+                   lambda v: (gated(o.pa, o.pb, o.pb2, v, bias),),
                    raises=("requires a gradient",))
     yield Argument("gated_linear", "up_bias", o.bias,
-                   lambda v: (gated(o.pa, o.pb, o.pb2, o.of(o.bias), v),),
+                   lambda v: (gated(o.pa, o.pb, o.pb2, bias, v),),
                    raises=("requires a gradient",))
-    grouped, into = nvfp4gemm.grouped_linear, np.zeros((M, N), np.float32)
-    yield Argument("grouped_linear", "x", o.x, lambda v: (grouped(v, o.of(o.ends), o.stack()),),
+    grouped, into = nvfp4gemm.grouped_linear, o.of(np.zeros((M, N), np.float32))
+    yield Argument("grouped_linear", "x", o.x, lambda v: (grouped(v, ends, two),),
                    equal=FREE, raises=("requires a gradient",))
-    yield Argument("grouped_linear", "ends", o.ends, lambda v: (
-        grouped(o.of(o.x), v, o.stack(), out=o.of(into)),))
-    yield Argument("grouped_linear", "bias", o.bias, lambda v: (
-        grouped(o.of(o.x), o.of(o.ends), o.stack(), v),), raises=("requires a gradient",))
+    yield Argument("grouped_linear", "ends", o.ends, lambda v: (grouped(x, v, two, out=into),))
+    yield Argument("grouped_linear", "bias", o.bias, lambda v: (grouped(x, ends, two, v),),
+                   raises=("requires a gradient",))
     yield Argument("mm", "bias", o.bias, lambda v: (mm(o.pa, o.pb, bias=v),))
-    yield Argument("linear", "bias", o.bias, lambda v: (linear(o.of(o.x), o.pb, v),))
+    yield Argument("linear", "bias", o.bias, lambda v: (linear(x, o.pb, v),))
     for c in (o.c, o.c.reshape(2, 3, N)):
         yield Argument("mm", "c", c, lambda v: (mm(o.pa, o.pb, c=v),))
-    yield Argument("mm by columns", "c", o.c,
-                   lambda v: (mm(o.pa, o.pb, c=v, out=o.of(np.zeros((N, M), np.float16)).T),),
+    columns = o.of(np.zeros((N, M), np.float16)).T
+    yield Argument("mm by columns", "c", o.c, lambda v: (mm(o.pa, o.pb, c=v, out=columns),),
                    raises=("requires a gradient",))
 
 
@@ -142,12 +143,12 @@ def written_by_calls(o):
         return lambda out: (call(out), out)[1:]
 
     square, cube = np.zeros((M, N), np.float32), np.zeros((2, 3, N), np.float16)
+    x, ends, two = o.of(o.x), o.of(o.ends), o.stack()
     for out, raises in ((square, ()), (cube, UNMERGED)):
         yield Argument("mm", "out", out, into(lambda v: nvfp4gemm.mm(o.pa, o.pb, out=v)), WRITTEN,
                        raises=raises)
         yield Argument("linear, 4-bit x", "out", out, into(lambda v: nvfp4gemm.linear(
-            o.of(o.x), o.pb, out=v, quantize_input=True)), WRITTEN, raises=raises)
-    x = o.of(floats(3, M, K))
+            x, o.pb, out=v, quantize_input=True)), WRITTEN, raises=raises)
     yield Argument("mm", "amax", np.zeros(1, np.float32),
                    into(lambda v: nvfp4gemm.mm(x, o.pb, amax=v)), WRITTEN,
                    equal=("from the second element on",))
@@ -157,9 +158,9 @@ def written_by_calls(o):
     yield Argument("gated_linear", "out", square, into(
         lambda v: nvfp4gemm.gated_linear(o.pa, o.pb, o.pb2, out=v)), WRITTEN)
     yield Argument("grouped_linear", "out", square, into(
-        lambda v: nvfp4gemm.grouped_linear(o.of(o.x), o.of(o.ends), o.stack(), out=v)), WRITTEN)
+        lambda v: nvfp4gemm.grouped_linear(x, ends, two, out=v)), WRITTEN)
     yield Argument("linear", "out", square,
-                   into(lambda v: nvfp4gemm.linear(o.of(o.x), o.pb, out=v)), WRITTEN)
+                   into(lambda v: nvfp4gemm.linear(x, o.pb, out=v)), WRITTEN)
 
 
 def parts_of_packed(o):

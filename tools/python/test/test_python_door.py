@@ -56,15 +56,20 @@ def on_a_fresh_copy(kind, row, array):
     return row.known[key]
 
 
-def cell(kind, row, column):
-    """"equal" or "raises", what a cell of the table does; a sentence where it does neither."""
+def at_once(call, array):
+    return call(array)
+
+
+def cell(kind, row, column, through=at_once, refused=REFUSED):
+    """"equal" or "raises", what a cell of the table does where `through` makes the call; a sentence
+    where it does neither."""
     odd = column.make(row.values)
     if odd is None:
         return None
     before = odd.bytes()
     try:
-        results = bits(kind, row.call(odd.array))
-    except REFUSED as error:
+        results = bits(kind, through(row.call, odd.array))
+    except refused as error:
         if not re.search(rf"\b({row.name})\b", str(error)):
             return f"an exception that does not name {row.name}: {error!r}"
         return "raises" if same(odd, before) else "an exception, and bytes of the caller changed"

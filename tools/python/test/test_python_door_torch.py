@@ -12,6 +12,7 @@ import numpy as np
 try:
     import torch
     import torch.distributed as dist
+    from torch.utils.flop_counter import FlopCounterMode
 except ImportError as error:
     raise unittest.SkipTest("this Python has no torch") from error
 
@@ -137,58 +138,144 @@ class OnTheGpu(WithLayers):
     kind = OnTorch("cuda", placed_on("cuda"), makers("cuda"))
 
 
-class Transforms(unittest.TestCase):
-    def test_what_torch_func_wraps_is_refused(self):
-        o = door_table.Operands(OnTheCpu.kind)
-        x = OnTheCpu.kind.of(np.stack([o.x, o.x]))
-
-        def layer(v):
-            return nvfp4gemm.linear(v, o.pb)
-
-        for call in (lambda: torch.vmap(layer)(x), lambda: torch.func.functionalize(layer)(x)):
-            with self.assertRaisesRegex(ValueError, "x is .* no memory of its own"):
-                call()
+def of_products(o):
+    """The rows of products, among them those of the layers."""
+    layer = nn.Linear(o.pb, o.of(o.bias))
+    for rows in (door_table.read_by_calls, door_table.written_by_calls):
+        yield from (row for row in rows(o) if not row.entry.startswith("quantize"))
+    for x in (o.x, o.cube):
+        yield Argument("nn.Linear", "x", x, lambda v: (layer(v),), equal=door_table.FREE)
 
 
 class Otherwise:
-    """Arguments of linear and mm, every column, where the call is not made at once. `through(call)`
-    is what takes its place; `refused` what it may raise."""
-    left_out = test_python_door.FREE_OF_THE_TABLE
+    """The rows of products, every column, where a call is no call at once. `through(call, array)`
+    makes it; `refused` is what it may raise, which names the argument as a call at once does."""
+    left_out = ()  # columns
+    refused = test_python_door.REFUSED
 
     def arguments(self):
-        o = door_table.Operands(self.kind)
-        bias, c = self.kind.of(o.bias), self.kind.of(o.c)
-        x = self.kind.of(o.x)
-        return [("x", o.x, lambda v: nvfp4gemm.linear(v, o.pb, bias, quantize_input=True)),
-                ("x of 16 bits", o.x, lambda v: nvfp4gemm.linear(v, o.pb)),
-                ("bias", o.bias, lambda v: nvfp4gemm.linear(x, o.pb, v)),
-                ("c", o.c, lambda v: nvfp4gemm.mm(o.pa, o.pb, bias=bias, c=v))]
+        return of_products(door_table.Operands(self.kind))
+
+    def verdict(self, row, name, column):
+        return "raises" if row.name in MAXIMA else row.verdict(name, column)
 
     def test_every_oddity(self):
-        equal = 0
-        for name, values, call in self.arguments():
-            for oddity, column in self.kind.columns.items():
-                odd = column.make(values)
-                if odd is None or oddity in self.left_out:
+        cells = 0
+        for row in self.arguments():
+            for name, column in self.kind.columns.items():
+                if name in self.left_out:
                     continue
-                with self.subTest(f"{name}: {oddity}"):
-                    if column.verdict[door_table.READ] == "equal":
-                        y, expected = self.through(call, odd.array), call(
-                            test_python_door.fresh(self.kind, odd.array))
-                        self.assertTrue(torch.equal(y, expected))
-                        equal += 1
-                    else:
-                        with self.assertRaises(self.refused):
-                            self.through(call, odd.array)
-        self.assertGreater(equal, 20)
+                with self.subTest(f"{row}: {name}"):
+                    found = test_python_door.cell(self.kind, row, column, self.through,
+                                                  self.refused)
+                    if found is not None:
+                        self.assertEqual(found, self.verdict(row, name, column))
+                        cells += 1
+        self.assertGreater(cells, 200)
 
 
-@unittest.skipUnless(LONG, "half a minute; NVFP4_LONG=1, or this file by itself")
-class CompiledOnTheCpu(Otherwise, unittest.TestCase):
+# Without an operator, and said to be.
+MAXIMA = ("amax", "row_amax")
+
+
+class CastOnTheCpu(Otherwise, unittest.TestCase):
+    """In torch.autocast, to the type that the operands have."""
     kind = OnTheCpu.kind
-    refused = (Exception,)  # of any of torch's layers, which name the operator
-    # torch.compile hands its own operators no such class either.
-    left_out = Otherwise.left_out + ("a class with a function of its own",)
+
+    def through(self, call, array):
+        with torch.autocast(self.kind.device, torch.float16):
+            return call(array)
+
+
+class WithAGradientOnTheCpu(Otherwise, unittest.TestCase):
+    """Where an operand requires a gradient: the array itself, or x where the array is written."""
+    kind = OnTheCpu.kind
+
+    def arguments(self):
+        o, of = door_table.Operands(self.kind), self.kind.of
+        read, written = list(of_products(o)), door_table.Operands(self.kind)
+        written.of = lambda values: wanting(of(values))
+        for row in [row for row in read if row.way == door_table.READ] + list(
+                door_table.written_by_calls(written)):
+            of_two_packed = row.entry == "mm" and row.name in ("out", "row_amax")
+            if "mm" in row.entry or "linear" == row.entry[:6] or row.entry == "nn.Linear":
+                if row.way == door_table.WRITTEN and not of_two_packed:
+                    row.name += "|x|a"  # which is refused before
+                if not of_two_packed:
+                    yield row
+
+    def through(self, call, array):
+        return call(wanting(array))
+
+    def verdict(self, row, name, column):
+        by_columns = row.entry == "mm by columns"  # into an out, so that c may require none
+        if by_columns and name == "made in inference mode":
+            return "equal"  # which cannot require one
+        return "raises" if row.way == door_table.WRITTEN or by_columns else (
+            row.verdict(name, column))
+
+
+def wanting(array):
+    """The array, which from now on requires a gradient where it can."""
+    if isinstance(array, torch.Tensor) and array.dtype.is_floating_point and (
+            array.is_leaf and not array.is_inference()):
+        array.requires_grad_()
+    return array
+
+
+class WatchedOnTheCpu(Otherwise, unittest.TestCase):
+    """In a mode of torch that sees every operator."""
+    kind = OnTheCpu.kind
+
+    def through(self, call, array):
+        with FlopCounterMode(display=False):
+            return call(array)
+
+
+class Compiled(Otherwise):
+    """As one graph. What torch.compile hands its own operators, or looks at itself, is refused in
+    words of torch."""
+    refused = (Exception,)
+    left_out = ("a class with a function of its own", "made in inference mode")
+    rows = ("linear, x [6, 32]", "linear, 4-bit x, x|k [6, 32]", "linear, bias [10]",
+            "mm, c [6, 10]", "mm by columns, c [6, 10]", "gated_linear, x [6, 32]",
+            "gated_linear, gate_bias [10]", "gated_linear, up_bias [10]",
+            "grouped_linear, x [6, 32]", "grouped_linear, ends [2]", "grouped_linear, bias [10]",
+            "linear, out [6, 10]", "mm, out [2, 3, 10]", "gated_linear, out [6, 10]",
+            "grouped_linear, out [6, 10]", "mm, amax [1]")
+
+    def arguments(self):
+        rows = {str(row): row for row in super().arguments()}
+        return [rows[name] for name in self.rows]
+
+    def verdict(self, row, name, column):
+        if name == "a negation is pending" and row.way == door_table.WRITTEN:
+            return "equal"  # torch writes it
+        return super().verdict(row, name, column)
+
+    def through(self, call, array):
+        torch._dynamo.reset()
+        return torch.compile(call, fullgraph=True, backend="aot_eager", dynamic=False)(array)
+
+
+class CompiledOut(unittest.TestCase):
+    """What once ended the process, wrote past its memory, or wrote other values."""
+
+    def test_an_out_that_a_call_at_once_refuses(self):
+        kind = OnTheCpu.kind
+        row, = (row for row in of_products(door_table.Operands(kind))
+                if str(row) == "linear, out [6, 10]")
+        for name in ("dense", "by columns", "no memory left", "half of its memory left",
+                     "rows that overlap"):
+            with self.subTest(name):
+                column = kind.columns[name]
+                found = test_python_door.cell(kind, row, column, Compiled().through, (Exception,))
+                self.assertEqual(found, row.verdict(name, column))
+
+
+@unittest.skipUnless(LONG, "a minute; NVFP4_LONG=1, or this file by itself")
+class CompiledOnTheCpu(Compiled, unittest.TestCase):
+    kind = OnTheCpu.kind
 
     def test_an_operator_of_the_meta_device_alone_is_on_the_meta_device(self):
         o = door_table.Operands(self.kind)
@@ -200,29 +287,47 @@ class CompiledOnTheCpu(Otherwise, unittest.TestCase):
                                    None, None)
         self.assertEqual((y.device.type, tuple(y.shape)), ("meta", (3, door_table.N)))
 
-    def through(self, call, array):
-        torch._dynamo.reset()
-        return torch.compile(call, fullgraph=True, backend="aot_eager", dynamic=False)(array)
-
 
 @unittest.skipUnless(HOPPER, WHY_NOT or "16-bit activations: compute capability 9.0")
-class CompiledOnTheGpu(CompiledOnTheCpu):
+class CompiledOnTheGpu(Compiled, unittest.TestCase):
     kind = OnTheGpu.kind
 
 
 @unittest.skipUnless(HOPPER, WHY_NOT or "16-bit activations: compute capability 9.0")
 class CapturedOnTheGpu(Otherwise, unittest.TestCase):
     kind = OnTheGpu.kind
-    refused = test_python_door.REFUSED
+
+    def arguments(self):
+        return [row for row in super().arguments() if row.way == door_table.READ and
+                row.entry.startswith(("mm", "linear"))]
+
+    def verdict(self, row, name, column):
+        return row.verdict(name, column)
 
     def through(self, call, array):
         call(array)  # plans, and the kernels of copies, are made before
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            y = call(array)
-        y.zero_()
+            results = call(array)
+        for y in results:
+            y.zero_()
         graph.replay()
-        return y
+        return results
+
+
+@unittest.skipUnless(HOPPER, WHY_NOT or "16-bit activations: compute capability 9.0")
+class CastOnTheGpu(CastOnTheCpu):
+    kind = OnTheGpu.kind
+
+
+@unittest.skipUnless(HOPPER, WHY_NOT or "16-bit activations: compute capability 9.0")
+class WithAGradientOnTheGpu(WithAGradientOnTheCpu):
+    kind = OnTheGpu.kind
+
+
+@unittest.skipUnless(HOPPER, WHY_NOT or "16-bit activations: compute capability 9.0")
+class WatchedOnTheGpu(WatchedOnTheCpu):
+    kind = OnTheGpu.kind
 
 
 del test_python_door.Table, WithLayers  # the tables above are this file's tests
