@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +30,6 @@ class Divergence {
     bool aligned = false;   // waits at pc, an .aligned instruction, for the rest of the warp
     std::function<std::string()> waiting = {};  // what it is blocked on, for reports
     int64_t waits_at = -1;  // the mbarrier it waits for: shared address, rank in bits 24 and up
-    std::optional<uint64_t> missed_phase = {};  // the earlier one that it came too late for
     uint64_t inits = 0;  // all its lanes wait there: MbarrierTable::inits(); 0: some elsewhere
   };
 

@@ -52,6 +52,9 @@ class Observer {
   virtual void completing(size_t /*effect*/) {}
   virtual void completed(size_t /*effect*/) {}
 
+  // How many phases of an mbarrier of its CTA the warp knows to be over.
+  virtual uint64_t phases_known(const Warp&, uint32_t /*mbarrier*/) const { return 0; }
+
   virtual void cta_ended(const Cta&) {}                  // may throw a Fault
   virtual void stopped(const std::string& /*fault*/) {}  // the cluster will not go on
 };

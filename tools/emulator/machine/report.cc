@@ -171,21 +171,36 @@ std::string arrivers(const Cta& cta, uint32_t address) {
   return text;
 }
 
-// The waits that came when their phase and the next one were over: parity is all that tells phases
-// apart, so they wait for a later one.
+// How many phases of an mbarrier of its CTA a warp knows to be over: by its own waits, or by what
+// observers have seen it learn.
+uint64_t phases_known(const Warp& warp, uint32_t address) {
+  const auto own = warp.phases_seen.find(address);
+  uint64_t known = own == warp.phases_seen.end() ? 0 : own->second;
+  warp.cta.cluster.observers.each(
+      [&](Observer& o) { known = std::max(known, o.phases_known(warp, address)); });
+  return known;
+}
+
+// Parity is all that tells phases apart. So a wait that came when its phase and the next one were
+// over waits for a later one.
 std::string late_waits(const Warp& warp) {
+  const Cluster& cluster = warp.cta.cluster;
   std::string text;
   for (const Divergence::Fragment& f : warp.flow.fragments) {
-    if (!f.missed_phase) continue;
-    const MbarrierTable::State& state = warp.cta.mbarriers.state(address_of(f.waits_at), "");
+    if (f.waits_at == Fault::none || !cluster.launch.function->code[f.pc].has(ptx::Mod::parity))
+      continue;
+    const uint32_t address = address_of(f.waits_at);
+    const uint64_t over = warp.cta.mbarriers.state(address, "").phase;
+    const uint64_t known = phases_known(warp, address), meant = known + (known + over) % 2;
+    if (meant >= over) continue;
     text += format(
                 "  too late: block %s, warp %u lanes 0x%08x waited for phase %llu of mbarrier "
-                "0x%x, by the warp's own count, when %llu phases were over, and waits for the "
-                "next one of that parity: nothing kept the others from going on before it had "
-                "seen its phase, ",
-                dim(warp.cta.id).c_str(), warp.index, f.mask, (unsigned long long)*f.missed_phase,
-                address_of(f.waits_at), (unsigned long long)state.phase) +
-            place(warp.cta.cluster, f.pc) + "\n";
+                "0x%x, of which it knows %llu phases to be over, when %llu were, and waits for "
+                "the next one of that parity: nothing kept the others from going on before it "
+                "had seen its phase, ",
+                dim(warp.cta.id).c_str(), warp.index, f.mask, (unsigned long long)meant, address,
+                (unsigned long long)known, (unsigned long long)over) +
+            place(cluster, f.pc) + "\n";
   }
   return text;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // mbarrier.*: every active lane is a thread of its own.
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -222,18 +221,6 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& s
   return lanes;
 }
 
-// Parity tells two phases apart, so a warp that comes after the next phase has ended, too, waits
-// for a later one, which may never end. The phase that it should have come for, by its own count;
-// nothing if it is in time.
-std::optional<uint64_t> missed(const Warp& warp, const Instr& in, uint32_t active,
-                               const Target& t) {
-  if (!in.has(Mod::parity)) return std::nullopt;
-  const uint64_t parity = phase_named(warp, in, uint32_t(std::countr_zero(active)));
-  const uint64_t phase = awaited(warp, t, parity);
-  if (phase >= t.cta->mbarriers.state(t.address, in.opcode).phase) return std::nullopt;
-  return phase;
-}
-
 // A try_wait whose time is up answers false although its phase goes on. Each of a warp does so
 // once: as soon as it would wait in the order `latest`, at a drawn time in `random`.
 bool times_out(Warp& warp, const Instr& in) {
@@ -271,12 +258,10 @@ Step try_wait(Warp& warp, const Instr& in, uint32_t active) {
     here.inits = alike ? table.inits() : 0;
     warp.waiting = [&table, at = first.address] { return table.describe(at); };
     here.waits_at = first.cta->shared_address(first.address);
-    here.missed_phase = missed(warp, in, active, first);
     return Step::blocked;
   }
   since = 0;
   here.waits_at = Fault::none;
-  here.missed_phase.reset();
   ++warp.cta.counters.barrier_tries;
   answer(warp, in, active, lanes);
   return Step::next;

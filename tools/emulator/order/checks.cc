@@ -47,6 +47,10 @@ class ClusterChecks : public Observer {
   void happened(const Event& event) override {
     std::visit([this](const auto& e) { on(e); }, event);
   }
+  uint64_t phases_known(const Warp& warp, uint32_t mbarrier) const override {
+    const Party& p = parties_.of(warp.cta.rank * now_.warps + warp.index);
+    return meetings_.phases_known(p, warp.cta, mbarrier);
+  }
   void cta_ended(const Cta& cta) override {
     operations_.check_exit(cta);
     visits_.check_exit(cta);

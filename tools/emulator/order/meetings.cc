@@ -128,13 +128,18 @@ void Meetings::observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lane
   parties_.acquire(p, lanes, parties_.of_tensor(handed));
 }
 
+uint64_t Meetings::phases_known(const Party& p, const Cta& cta, uint32_t address) const {
+  const auto& of_cta = barriers_[cta.rank];
+  const auto it = of_cta.find(address);
+  return it == of_cta.end() ? 0 : Parties::known_time(p, it->second.agent);
+}
+
 // The warp means the first phase of that parity that it does not know to be over, from its own waits
 // or from other warps. If that phase and the next one were over when it came, it has waited for a
 // later one: nothing kept the others from going on before it had seen its phase.
 void Meetings::check_in_time(Cta& cta, uint32_t address, uint32_t lanes, uint64_t since) {
-  const Barrier* b = find(cta, address);
-  if (!b || !since) return;
-  const uint64_t known = Parties::known_time(parties_.me(), b->agent);
+  if (!since) return;
+  const uint64_t known = phases_known(parties_.me(), cta, address);
   const uint64_t meant = known + (known + since) % 2;
   if (meant >= since) return;
   report::formal(

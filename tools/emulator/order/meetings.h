@@ -43,6 +43,8 @@ class Meetings {
   void observe(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
                bool relaxed);
 
+  // How many phases the warp knows to be over.
+  uint64_t phases_known(const Party& p, const Cta& cta, uint32_t address) const;
   // A wait by parity that was suspended in phase `since` and is over now: a formal finding if it
   // came too late.
   void check_in_time(Cta& cta, uint32_t address, uint32_t lanes, uint64_t since);

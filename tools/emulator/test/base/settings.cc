@@ -67,7 +67,7 @@ TEST_CASE("an unknown EMU_ name is told with all that there are and the others c
   CHECK(contains(told, "emulator: EMU_SEDE is no setting"));
 }
 
-TEST_CASE("late warps are a number or a range, of every CTA or of one") {
+TEST_CASE("late warps are a number or a range for every CTA or for one") {
   const SettingRow& row = *find_setting("EMU_LATE");
   Settings s;
   for (const auto& [text, shown] : {std::pair("7", "7-7"), std::pair("0-31.15", "0-31.15"),

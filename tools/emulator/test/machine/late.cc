@@ -29,7 +29,7 @@ Words tickets(const std::string& late, uint32_t warps, uint32_t ctas, const std:
 
 }  // namespace
 
-TEST_CASE("a late warp runs when the others have ended, however long they run") {
+TEST_CASE("a late warp runs when the others have ended or wait for it") {
   SettingsGuard guard;
   // Late or not, each warp but the first has a thousand instructions before its ticket.
   const std::string count = "mov.u32 %r0, %tid.x; min.u32 %r7, %r0, 1000; shl.b32 %r7, %r7, 5;";
@@ -47,6 +47,17 @@ TEST_CASE("a late warp runs when the others have ended, however long they run") 
     CHECK(tickets("0-31", 4, 1, count).size() == 4);  // all of them, and still they end
     CHECK(tickets("", 4, 1, count)[0] == 0);          // the shortest way by far
   }
+  // The late warp lets the other go on in the middle of its turn, and takes its ticket after it.
+  const std::string release = R"(
+    mov.u32 %r0, %tid.x; shl.b32 %r7, %r0, 3; setp.ne.u32 %p0, %r0, 0; @%p0 bra READY;
+    mbarrier.init.shared::cta.b64 [bar], 1;
+    READY: bar.sync 0; setp.ge.u32 %p3, %r0, 32; @%p3 bra WAIT;
+    @!%p0 mbarrier.arrive.shared::cta.b64 _, [bar]; bra DONE;
+    WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p3, [bar], 0; @!%p3 bra WAIT;
+    DONE:)";
+  settings().seed = 1;
+  CHECK(tickets("", 2, 1, release) == Words{0, 1});
+  CHECK(tickets("0", 2, 1, release) == Words{1, 0});
 }
 
 TEST_CASE("asynchronous work is complete before a late warp runs") {
