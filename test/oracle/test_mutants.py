@@ -40,14 +40,28 @@ class Mutants(unittest.TestCase):
     def test_a_bug_has_all_its_lines(self):
         mutant, = entries.parse("a  x.cc\n  test  t  f\n  tiles  64x1 64x4\n  in  g\n"
                                 "  -  b();\n  -  c();\n  +  c();\n", "kernel/mutants.txt")
-        self.assertEqual((mutant.old, mutant.new), ("b();\nc();", "c();"))
+        part, = mutant.parts
+        self.assertEqual((part.old, part.new), ("b();\nc();", "c();"))
         self.assertEqual((mutant.file, mutant.tiles), ("kernel/x.cc", "64x1 64x4"))
 
     def test_a_test_heads_the_mutants_below_it_and_a_missing_statement_is_a_semicolon(self):
         found = entries.parse("test  t  f\na  x.cc\n  -  b();\n\nb  x.cc\n  test  u  g\n  -  c();\n"
                               "\nc  x.cc\n  -  d();\n", "kernel/mutants.txt")
-        self.assertEqual([(m.test, m.filter, m.new) for m in found],
+        self.assertEqual([(m.test, m.filter, m.parts[0].new) for m in found],
                          [("t", "f", ";"), ("u", "g", ";"), ("t", "f", ";")])
+
+    def test_a_bug_may_change_several_places_and_files(self):
+        mutant, = entries.parse("test  t  f\na  x.cc\n  in  g\n  -  b();\n  +  c();\n"
+                                "  and  x.cc\n  -  d();\n  and  y/z.h\n  -  e();\n  +  f();\n",
+                                "kernel/mutants.txt")
+        self.assertEqual(mutant.file, "kernel/x.cc")
+        self.assertEqual(mutant.files(), ["kernel/x.cc", "kernel/y/z.h"])
+        texts = {"kernel/x.cc": "int g() { b(); }\nint h() { d(); }", "kernel/y/z.h": "e();"}
+        self.assertEqual(mutant.mutated(texts),
+                         {"kernel/x.cc": "int g() { c(); }\nint h() { ; }", "kernel/y/z.h": "f();"})
+        self.assertEqual(texts["kernel/y/z.h"], "e();")
+        with self.assertRaisesRegex(place.Lost, "kernel/y/z.h: not found"):
+            mutant.mutated({**texts, "kernel/y/z.h": "g();"})
 
     def test_a_function_is_told_from_its_calls(self):
         start, end = next(place.functions(SOURCE, "first"))
@@ -58,7 +72,7 @@ class Mutants(unittest.TestCase):
         text = "a  x.cc\n  test  t  f\n  in  {}\n  -  + 1\n  +  + 2\n"
         meant = [entries.parse(text.format(name), "mutants.txt")[0]
                  for name in ("first", "second", "secnd")]
-        self.assertEqual([m.which(SOURCE) for m in meant], ["0", "1", "lost"])
+        self.assertEqual([m.parts[0].which(SOURCE) for m in meant], ["0", "1", "lost"])
         self.assertEqual(len({m.text() for m in meant}), 1)
 
     def test_line_breaks_do_not_count(self):

@@ -54,7 +54,7 @@ def images_of(mutant, loaded, tree):
     names = set()
     for prefix, folder in SOURCES.items():
         sources = [f for f in tree.names() if f.startswith(folder + "/") and f.endswith(".cu")]
-        if any(mutant.file in tree.reached(source) for source in sources):
+        if any(file in tree.reached(source) for source in sources for file in mutant.files()):
             names.add(prefix)
     family = HOPPER if "@H200" in mutant.test else BLACKWELL
 
@@ -152,7 +152,7 @@ class Copy:
         start = time.time()
         self.clean_targets = None
         wanted = images_of(mutant, loaded, self.sources)
-        clean = entries.text_of(mutant.file, self.root)
+        clean = {file: entries.text_of(file, self.root) for file in mutant.files()}
         made = {}
         for image in self.built("kernel", "*.ptx*"):
             if wanted(os.path.basename(image).replace(".fatbin", "")):
@@ -160,9 +160,7 @@ class Copy:
                     made[image] = content.read()
         families = tuple(f"{family}.ptx" for family in (HOPPER, BLACKWELL))
         tiles = loaded.tiles if any(image.endswith(families) for image in made) else None
-        path = os.path.join(self.root, mutant.file)
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(mutant.mutated(clean))
+        self.write(mutant.mutated(clean))
         try:
             status = self.build_and_test(mutant, wanted, tiles)
             # The bug made the library ask for a tile that this build lacks: that is no finding.
@@ -173,12 +171,16 @@ class Copy:
                 status = self.build_and_test(mutant, wanted, None)
             return status, time.time() - start
         finally:
-            with open(path, "w", encoding="utf-8") as out:
-                out.write(clean)
+            self.write(clean)
             # Newer than their source: the next mutant's build links them again, and makes no other.
             for image in sorted(made):
                 with open(image, "wb") as content:
                     content.write(made[image])
+
+    def write(self, texts):
+        for file, text in texts.items():
+            with open(os.path.join(self.root, file), "w", encoding="utf-8") as out:
+                out.write(text)
 
     def build_and_test(self, mutant, wanted, tiles):
         if not self.build(mutant, wanted, tiles):

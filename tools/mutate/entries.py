@@ -15,16 +15,11 @@ PYTHON = {"oracle": ("test/oracle", "tools/python/test"),
           "models": ("tools/python/test/models", "tools/python/test")}
 
 
-class Mutant:
-    def __init__(self, name, file):
-        self.name, self.file = name, file
-        self.test = self.filter = self.function = self.old = self.new = None
-        self.tiles = ""
-
-    def text(self):
-        """All that the entry says but the function, which only tells equal code apart."""
-        return "\n".join(map(str, (self.name, self.file, self.test, self.filter, self.tiles,
-                                   self.old, self.new)))
+class Part:
+    """One place that a bug changes."""
+    def __init__(self, file):
+        self.file = file
+        self.function = self.old = self.new = None
 
     def which(self, text):
         """How often the code stands in the file's text before the place that is meant."""
@@ -33,6 +28,39 @@ class Mutant:
         except place.Lost:
             return "lost"
         return str(len(place.loose(self.old).findall(text, 0, start)))
+
+    def mutated(self, text):
+        """The file's text with the bug. Raises place.Lost where the code is not there, or twice."""
+        start, end = place.place(text, self.function, self.old, self.file)
+        return text[:start] + self.new + text[end:]
+
+
+class Mutant:
+    def __init__(self, name, file):
+        self.name, self.parts = name, [Part(file)]
+        self.test = self.filter = None
+        self.tiles = ""
+
+    @property
+    def file(self):
+        """That of the first part, whose folder's mutants.txt has the entry."""
+        return self.parts[0].file
+
+    def files(self):
+        return sorted({part.file for part in self.parts})
+
+    def text(self):
+        """All that the entry says but the functions, which only tell equal code apart."""
+        parts = [(part.file, part.old, part.new) for part in self.parts]
+        return "\n".join(map(str, (self.name, parts[0][0], self.test, self.filter, self.tiles,
+                                   *parts[0][1:], *parts[1:])))
+
+    def mutated(self, texts):
+        """The texts of files(), by file, with the bug."""
+        texts = dict(texts)
+        for part in self.parts:
+            texts[part.file] = part.mutated(texts[part.file])
+        return texts
 
     def clean_test(self):
         """What has to pass without the bug: program and device, filter, tiles."""
@@ -50,11 +78,6 @@ class Mutant:
 
     def program(self):
         return self.test.partition("@")[0]
-
-    def mutated(self, text):
-        """The file's text with the bug. Raises place.Lost where the code is not there, or twice."""
-        start, end = place.place(text, self.function, self.old, self.file)
-        return text[:start] + self.new + text[end:]
 
 
 def files_of_mutants(root=ROOT):
@@ -92,18 +115,21 @@ def parse(text, path):
         elif words[0] == "tiles":
             mutants[-1].tiles = " ".join(words[1:])
         elif words[0] == "in":
-            mutants[-1].function = rest
+            mutants[-1].parts[-1].function = rest
+        elif words[0] == "and":
+            mutants[-1].parts.append(Part(os.path.normpath(os.path.join(folder, rest))))
         elif words[0] == "-":
-            mutants[-1].old = joined(mutants[-1].old, rest)
+            mutants[-1].parts[-1].old = joined(mutants[-1].parts[-1].old, rest)
         elif words[0] == "+":
-            mutants[-1].new = joined(mutants[-1].new, rest)
+            mutants[-1].parts[-1].new = joined(mutants[-1].parts[-1].new, rest)
         else:
-            sys.exit(f"{path}:{number}: expected test, tiles, in, - or +")
+            sys.exit(f"{path}:{number}: expected test, tiles, in, and, - or +")
     for m in mutants:
-        if None in (m.test, m.old):
+        if m.test is None or None in (part.old for part in m.parts):
             sys.exit(f"{path}: {m.name} lacks its test or - line")
-        if m.new is None:
-            m.new = ";"
+        for part in m.parts:
+            if part.new is None:
+                part.new = ";"
     return mutants
 
 
@@ -121,18 +147,20 @@ def read_mutants(root=ROOT):
 
 
 def sms_of_few():
-    """By device the EMU_SMS with which test/jobs.txt runs the tests of many tiles."""
-    jobs = re.findall(r"^ *\d+ (.*?) \S*/nvfp4_test ", text_of("test/jobs.txt"), re.M)
-    return {(re.search(r"EMU_DEVICE=(\w+)", settings) or [0, DEFAULT_DEVICE])[1]:
+    """By tag and device the EMU_SMS with which test/jobs.txt runs tests that want few SMs."""
+    jobs = re.findall(r"^ *\d+ (.*?) \S*/nvfp4_test (.*)$", text_of("test/jobs.txt"), re.M)
+    return {(tag, (re.search(r"EMU_DEVICE=(\w+)", settings) or [0, DEFAULT_DEVICE])[1]):
             re.search(r"EMU_SMS=(\d+)", settings)[1]
-            for settings in jobs if "EMU_SMS=" in settings}
+            for settings, tests in jobs if "EMU_SMS=" in settings
+            for tag in re.findall(r"(?<!~)\[(\w+)\]", tests)}
 
 
 def lost(mutants):
     """A sentence for each mutant that can no longer be planted."""
     for m in mutants:
         try:
-            if m.mutated(text_of(m.file)) == text_of(m.file):
+            texts = {file: text_of(file) for file in m.files()}
+            if m.mutated(texts) == texts:
                 yield f"{m.name}: no bug at all"
         except (place.Lost, OSError) as where:
             yield f"{m.name}: {where}"

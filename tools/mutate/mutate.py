@@ -23,6 +23,8 @@ A mutants.txt lies beside the code that it attacks and holds
       tiles    where the test repeats itself for each tile, those that it takes (NVFP4_TILES); the
                others are not even compiled
       in       the function; only where the code stands more than once in the file
+      and      another file, or the same: a further place that the bug changes, with its own lines
+               in, - and +
       -        code that stands once there, white space aside; may take several lines
       +        the same code with the bug; left out where the bug is that the statement is missing
 
@@ -132,14 +134,18 @@ def untested(mutants, sources):
     """A sentence for each mutant whose test is not there, or runs with other SMs in `make test`:
     where a CTA has a single tile, a bug on the way from one to the next stays unseen."""
     few = entries.sms_of_few()
+    tags = {tag for tag, _ in few}
     for m in mutants:
         test = sources.test_of(m.program(), m.filter)
         device, _, sms = m.test.partition("@")[2].partition("/")
         device = device or entries.DEFAULT_DEVICE
         if test is None:
             yield f"{m.name}: no test is called {m.filter}"
-        elif "[tiles]" in test[1] and sms != few.get(device):
-            yield f"{m.name}: test/jobs.txt has EMU_SMS={few.get(device)} for its test on {device}"
+            continue
+        for tag in sorted(tags):
+            wanted = few.get((tag, device))
+            if f"[{tag}]" in test[1] and sms != wanted:
+                yield f"{m.name}: test/jobs.txt has EMU_SMS={wanted} for its test on {device}"
 
 
 def check(mutants):

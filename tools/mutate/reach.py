@@ -120,8 +120,9 @@ class Tree:
     def key(self, mutant):
         """A hash of all that the mutant's result depends on."""
         test = self.test_of(mutant.program(), mutant.filter)
-        parts = [mutant.text(), mutant.which(self.text(mutant.file) or ""), test[1] if test else ""]
-        files = set(self.reached(mutant.file))
+        places = [part.which(self.text(part.file) or "") for part in mutant.parts]
+        parts = [mutant.text(), *places, test[1] if test else ""]
+        files = set().union(*map(self.reached, mutant.files()))
         if test:
             files |= self.reached(test[0], TEST_FOLDER) - {test[0]}
         for file in sorted(files):
