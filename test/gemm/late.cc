@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// Grouped products of 9.0 whose CTAs compute more tiles than they list at once, while one role of
+// the CTA is slower than all others: warps that follow barriers by parity must not fall two phases
+// behind. The emulator makes a role late (EMU_LATE); a GPU runs the same shapes as they come, and
+// tools/gates/check_hw.sh bounds their time, since a GPU that hangs says nothing.
+#include "test/gemm/emulator.h"
+#include "test/gemm/grouped.h"
+#include "test/gemm/sizes.h"
+
+using namespace gemm_test;
+
+namespace {
+
+// A grouped entry, with the roles of its warps.
+struct Entry {
+  const char* variant;
+  bool gated;
+  uint32_t consumer_warps;
+  int64_t columns;  // of D, in a tile
+  operator std::string() const { return variant; }
+};
+
+template <typename Tile>
+Entry entry(const char* variant, bool gated) {
+  return {variant, gated, Tile::kConsumerWarps, Tile::kColumnsOfD};
+}
+
+std::vector<Entry> entries() {
+  using namespace nvfp4;
+  return {
+#define SM90_GROUPED_TILE(label, tile) entry<Sm90Grouped<tile>>("sm90_" #label "x256", false),
+#include "kernel/sm90/grouped.def"
+#define SM90_GROUPED_GATED_TILE(label, tile) \
+  entry<Sm90GroupedGated<tile>>("sm90_" #label "x256", true),
+#include "kernel/sm90/grouped_gated.def"
+  };
+}
+
+// The consumers, the warps that load weights and tokens, and the one that lists tiles.
+enum class Role : uint32_t { consumers, weights, tokens, lister };
+std::string warps_of(const Entry& entry, Role role) {
+  const uint32_t first = entry.consumer_warps;
+  if (role == Role::consumers) return "0-" + std::to_string(first - 1);
+  return std::to_string(first + uint32_t(role) - 1);
+}
+
+// Tiles of a CTA at least, the groups, and how many of them have rows.
+struct Division {
+  int64_t tiles, groups, with_rows;
+};
+constexpr Division kNine{9, 9, 9}, kSeventeen{17, 17, 17}, kSparse{9, 512, 26};
+
+// Of each k-block the first step, except in the last of six: one, two, or six of 256.
+constexpr int64_t kOne = 64, kTwo = 512, kSix = 1344;
+
+// Every group that has rows begins a tile. On a GPU four column tiles and as many token tiles as
+// give each of its SMs enough; with one SM one of each.
+GroupedProblem problem_of(const Gpu& gpu, const Entry& entry, const Division& division, int64_t k) {
+  const TileOf& tile = tile_of(entry.variant);
+  const int64_t sms = gpu.info.sms, across = std::min<int64_t>(sms, 4);
+  const int64_t each = division.with_rows * across;
+  const int64_t token_tiles = (division.tiles * sms + each - 1) / each;
+  std::vector<int32_t> ends;
+  int64_t rows = 0;
+  for (int64_t i = 0, given = 0; i < division.groups; ++i) {
+    const bool due = (i + 1) * division.with_rows / division.groups > given;
+    if (due) rows += (token_tiles - 1) * tile.tokens + 1 + given++ % 3;
+    ends.push_back(int32_t(rows));
+  }
+  const GroupedSizes sizes{rows, across * entry.columns, k, tile.a_type};
+  GroupedProblem problem(sizes, ends, 90, support::Data::exact);
+  if (entry.gated) {
+    problem.fields.gated = true, problem.fields.activation = NVFP4_ACTIVATION_RELU;
+    problem.fields.alpha2 = problem.fields.alpha;
+  }
+  return problem;
+}
+
+void require_division(const Gpu& gpu, const Entry& entry, const Division& division, int64_t k) {
+  CAPTURE(entry.variant, entry.gated, division.groups, division.with_rows, k);
+  const GroupedProblem problem = problem_of(gpu, entry, division, k);
+  DeviceGrouped device(gpu, problem);
+  device.gemm.variant = entry.variant;
+  const std::vector<uint8_t> d = run_grouped(device);
+  if (gpu.info.emulated()) {
+    CHECK(d == grouped_reference(problem, device));
+  } else {
+    const GroupedTile tile{entry.variant, problem.sizes.a_type};
+    CHECK(d ==
+          single_products(gpu, problem, [&](nvfp4_gemm_desc& g, int64_t) { take_tile(tile, g); }));
+  }
+}
+
+void require_late(const Gpu& gpu, const Entry& entry, Role role, const Division& division,
+                  int64_t k) {
+  const Emulator emulator(gpu.driver);
+  const std::string warps = warps_of(entry, role);
+  CAPTURE(warps);
+  const Setting late(emulator, "EMU_LATE", warps, "");
+  require_division(gpu, entry, division, k);
+}
+
+}  // namespace
+
+#define USE_ONE_SM(gpu)                                           \
+  USE_GPU_OF_FAMILY(gpu, 9);                                      \
+  if ((gpu).info.emulated() && (gpu).info.sms > 1) {              \
+    SKIP_TEST("an emulated Hopper has one SM for it: EMU_SMS=1"); \
+  }                                                               \
+  const Entry entry = GENERATE(from_range(taken(entries())))
+
+// Each role once, with another division and K.
+TEST_CASE("grouped: each role of a CTA may be late", "[grouped][late]") {
+  USE_ONE_SM(gpu);
+  if (!gpu.info.emulated()) SKIP_TEST("a GPU has no EMU_LATE");
+  require_late(gpu, entry, Role::consumers, kNine, kOne);
+  require_late(gpu, entry, Role::weights, kNine, kSix);
+  require_late(gpu, entry, Role::tokens, kSeventeen, kOne);
+  require_late(gpu, entry, Role::tokens, kNine, kTwo);
+  require_late(gpu, entry, Role::lister, kSparse, kTwo);
+}
+
+TEST_CASE("grouped: each role of a CTA may be late, in every division and K",
+          "[.][grouped][late]") {
+  USE_ONE_SM(gpu);
+  if (!gpu.info.emulated()) SKIP_TEST("a GPU has no EMU_LATE");
+  for (const Role role : {Role::consumers, Role::weights, Role::tokens, Role::lister})
+    for (const Division& division : {kNine, kSeventeen, kSparse})
+      for (const int64_t k : {kOne, kTwo, kSix}) require_late(gpu, entry, role, division, k);
+}
+
+TEST_CASE("grouped: a CTA computes more tiles than it lists at once", "[grouped][late]") {
+  USE_ONE_SM(gpu);
+  if (gpu.info.emulated()) SKIP_TEST("with a late role there");
+  for (const Division& division : {kNine, kSeventeen, kSparse})
+    for (const int64_t k : {kOne, kTwo, kSix}) require_division(gpu, entry, division, k);
+}
