@@ -17,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMap[] = "weight_map";
-constexpr int kMostStars = 4;
 
 bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
@@ -44,19 +43,26 @@ std::vector<std::string> files_named(const std::string& folder, FolderFile what)
 }
 
 // Python writes NaN and Infinity, which are no JSON; they become null.
-std::string without_infinity(std::string text) {
+std::string without_infinity(const std::string& text) {
+  std::string out;
   bool quoted = false;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (quoted && text[i] == '\\')
-      ++i;
-    else if (text[i] == '"')
+    std::string_view word;
+    for (const std::string_view one : {"-Infinity", "Infinity", "NaN"}) {
+      if (!quoted && text.compare(i, one.size(), one) == 0) word = one;
+    }
+    if (quoted && text[i] == '\\' && i + 1 < text.size()) {
+      out += text[i++];
+    } else if (text[i] == '"') {
       quoted = !quoted;
-    if (quoted || i >= text.size()) continue;
-    for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
-      if (text.compare(i, word.size(), word) == 0) text.replace(i, word.size(), "null");
+    }
+    if (word.empty()) {
+      out += text[i];
+    } else {
+      out += "null", i += word.size() - 1;
     }
   }
-  return text;
+  return out;
 }
 
 StrictJson read_json(const std::string& path) {
@@ -164,14 +170,13 @@ void find_transforms(const std::string& path, const StrictJson& said,
 // 1 is ".", 2 is ".*".
 std::optional<std::string> certain(std::string_view pattern) {
   std::string parts;
-  int stars = 0;
   for (size_t i = 0; i < pattern.size(); ++i) {
     const char c = pattern[i];
     const bool last = i + 1 == pattern.size();
     if (c == '.') {
       const bool star = !last && pattern[i + 1] == '*';
       parts += star ? '\2' : '\1';
-      stars += star, i += star;
+      i += star;
     } else if (c == '\\' && !last && pattern[i + 1] == '.') {
       parts += pattern[++i];
     } else if (std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-') {
@@ -181,7 +186,6 @@ std::optional<std::string> certain(std::string_view pattern) {
     }
   }
   if (pattern.empty() || pattern.back() != '$') parts += '\2';
-  if (stars > kMostStars) return std::nullopt;
   return parts;
 }
 

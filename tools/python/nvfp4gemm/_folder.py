@@ -14,7 +14,6 @@ _KEYS = {word for what, word in TRANSFORM if what == "key"}
 _FOLDED = {word for what, word in TRANSFORM if what == "folded"}
 # A pattern of which it is certain what it matches, however it is read.
 _CERTAIN = re.compile(r"\^?(?:[\w-]|\\\.|\.\*?)*\$?", re.ASCII)
-_MOST_STARS = 4
 
 
 class Lost(NamedTuple):
@@ -160,7 +159,15 @@ def _matches(layer, target):
         last = layer.rpartition(".")[2] == target.rpartition(".")[2] or "." not in target
         return True if target == layer else None if last else False
     pattern = target[3:]
-    if not _CERTAIN.fullmatch(pattern) or pattern.count("*") > _MOST_STARS:
+    if not _CERTAIN.fullmatch(pattern):
         return None
-    matched = re.match(pattern.replace("$", r"\Z"), layer, re.DOTALL)
-    return True if matched else False if pattern.startswith(".*") else None
+    return True if _fits(pattern, layer) else False if pattern.startswith(".*") else None
+
+
+def _fits(pattern, layer):
+    """re.match(), part by part, since that of many stars takes for ever."""
+    first, *parts = (part.replace("$", r"\Z") for part in pattern.split(".*"))
+    found = re.compile(first, re.DOTALL).match(layer)
+    for part in parts:
+        found = found and re.compile(part, re.DOTALL).search(layer, found.end())
+    return found is not None

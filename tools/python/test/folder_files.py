@@ -230,6 +230,9 @@ CASES = [
     ("patterns with dots, stars and ends", lambda: rotated([
         online(r"re:.*\.1.$"), online("re:.*x.*"), online(r"re:.*m\.1$", ignore=["re:.*1.*"])]),
      ["m.0", "m.1"], {}),
+    ("a pattern of many stars", lambda: Folder(a=layer("m." + "a" * 300, kind="ct")).text(
+        CONFIG, {"transform_config": {"g": {"u": {"apply": [online("re:" + ".*a" * 40 + "b$")]}}}}),
+     ["m." + "a" * 300], {}),
     ("a rotation of all but one", lambda: rotated([online("Linear", ignore=["re:m.0"])]), ["m.0"],
      {"m.1": TRANSFORM}),
     ("a pattern that may be anything", lambda: rotated([online("re:(m|n)[.]1")]), [],
