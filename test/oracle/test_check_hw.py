@@ -91,7 +91,7 @@ case $1 in *_$BAD.py) exit 1 ;; esac
             *(f"{self.build}: tools/python/test/test_python_{part}.py -v"
               for part in ("torch", "door_torch", "gated", "grouped", "gradients", "dialects", "nn",
                            "parallel")),
-            "failed: nn", ""])
+            f"{self.build}: tools/python/test/models/on_gpu.py -v", "failed: nn", ""])
         done = self.run_script("python", TORCH_PYTHON=python, BAD="none")
         self.assertEqual((done.returncode, done.stdout.split("\n")[-2]), (0, "failed: nothing"))
 

@@ -14,8 +14,8 @@
 #   random-gemm  100,000 random problems (RANDOM_PROBLEMS, RANDOM_SEED) against the reference
 #   hazard    compute-sanitizer on the racy and repaired programs of tools/emulator/test/pairs: a
 #             line per run
-#   python    the Python package on torch tensors, on two GPUs where there are two, by python3 or
-#             the TORCH_PYTHON that has torch
+#   python    the Python package on torch tensors, on two GPUs where there are two, and small models
+#             in a CUDA graph, by python3 or the TORCH_PYTHON that has torch and transformers 5
 #   bench     device time beside cuBLASLt, CSV to stdout
 #   first-hour  the first of all on a GPU that these kernels have not seen:
 #             tools/gates/first_hour.py
@@ -116,6 +116,7 @@ case $part in
     for tests in torch door_torch gated grouped gradients dialects nn parallel; do
       NVFP4_BUILD=$build "$python" "tools/python/test/test_python_$tests.py" -v || bad="$bad $tests"
     done
+    NVFP4_BUILD=$build "$python" tools/python/test/models/on_gpu.py -v || bad="$bad models"
     echo "failed:${bad:- nothing}"
     [ -z "$bad" ]
     ;;

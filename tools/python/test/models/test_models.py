@@ -6,6 +6,7 @@ import package  # noqa: F401
 import torch
 
 import calls
+import decode
 import routing
 import small
 from nvfp4gemm import abi
@@ -74,6 +75,7 @@ class Logits(unittest.TestCase):
         with routing.recorded() as chosen, calls.recorded() as products:
             out = ours.generate(ids, max_new_tokens=steps, min_new_tokens=steps, do_sample=False,
                                 pad_token_id=0, output_logits=True, return_dict_in_generate=True)
+        self.assertTrue(torch.equal(decode.generate(ours, ids, steps)[0], out.sequences))
         each = len(chosen) // steps
         self.assertEqual(len(products), 2 * len(blocks(ours)) * steps)
         begin = ids.shape[1]
