@@ -26,9 +26,9 @@ $(B)/obj/host/%.o: host/%.cc
 
 # Its inner loop is the one that is worth vectorising.
 $(B)/obj/host/reference/reference.o $(B)/obj/host/reference/reference_wide.o: HOST_FLAGS += -O3
-$(B)/obj/host/api/api.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
+$(B)/obj/host/words/build_info.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF_KERNELS)"'
 
-$(B)/obj/host/api/api.o $(B)/abi/host/api/api.o $(B)/tsan/host/api/api.o: \
+$(addsuffix /host/words/build_info.o,$(B)/obj $(B)/abi $(B)/tsan): \
   $(COMPILER_TXT) $(IMAGES_FROM)
 
 $(B)/obj/host/images.o: host/run/images.S host/plan/images.def host/plan/quantizer_images.def \

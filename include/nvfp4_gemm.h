@@ -19,8 +19,11 @@
  *
  * The header is C99 and needs no CUDA header. The library needs libc and libm. At the first call
  * that runs on a GPU it opens the CUDA driver, libcuda.so.1, by soname. The driver must support
- * CUDA 13.0, or CUDA 12.9 if the kernel images were made by CUDA 12.9. nvfp4_build_info() says
- * which CUDA made them.
+ * CUDA 13.0, or CUDA 12.9 if the kernel images were made by CUDA 12.9. Products with a_type F16 or
+ * BF16 that are neither grouped nor gated need no more than CUDA 12.4. Where an older driver makes
+ * the difference, the questions about a compute capability answer for the newer one, and a run that
+ * the older one does not serve returns NVFP4_STATUS_DRIVER_TOO_OLD. nvfp4_build_info() says which
+ * driver each image needs.
  *
  * THREADS    Any thread may call any function at any time. Any number of threads may run one plan
  *            at once. Destroy a plan only when no thread runs it. Two runs with the same workspace
@@ -56,7 +59,8 @@
  *            bits of an inexact sum, may change with a minor version (0.1 to 0.2), but not with a
  *            patch.
  * BITS       The same inputs give the same bits on every run, stream and device of one compute
- *            capability: the K loop of an element of D runs in one fixed order, without atomics.
+ *            capability whose driver loads the images made for it: the K loop of an element of D
+ *            runs in one fixed order, without atomics.
  *            On 9.0 that order depends on the sizes, including M: see NUMERICS.
  *
  * NUMERICS   acc is the fp32 sum over K of a * scale_a * b * scale_b as the tensor core forms it
@@ -165,7 +169,8 @@ extern "C" {
 NVFP4_API int32_t nvfp4_version(void);
 
 /* One line: version, compiler of the kernels, and the images inside, each with the compute
- * capabilities it serves. A static string, never NULL.                                 Since 0.1 */
+ * capabilities it serves and the CUDA of the oldest driver that loads it. A static string, never
+ * NULL.                                                                                Since 0.1 */
 NVFP4_API const char *nvfp4_build_info(void);
 
 /* ---- Status ---------------------------------------------------------------------------------- */

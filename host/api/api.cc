@@ -14,59 +14,13 @@
 #include "host/run/launch.h"
 #include "host/run/quantizer.h"
 #include "host/run/selftest.h"
+#include "host/words/build_info.h"
 #include "host/words/describe.h"
 #include "host/words/explain.h"
 
 namespace nvfp4 {
 
 namespace {
-
-#define NVFP4_TEXT_OF(number) #number
-#define NVFP4_TEXT(number) NVFP4_TEXT_OF(number)
-#define NVFP4_VERSION_TEXT        \
-  NVFP4_TEXT(NVFP4_VERSION_MAJOR) \
-  "." NVFP4_TEXT(NVFP4_VERSION_MINOR) "." NVFP4_TEXT(NVFP4_VERSION_PATCH)
-
-// The build sets NVFP4_COMPILER, e.g. "nvcc 13.0.88". It contains no date and no path, so builds
-// are reproducible.
-constexpr char kHead[] = "nvfp4gemm " NVFP4_VERSION_TEXT ", kernels by " NVFP4_COMPILER;
-
-// "head, label (10.0 10.3), label (9.0)", made from the tables at compile time.
-struct BuildInfo {
-  char text[sizeof kHead + 1024];
-  size_t length = 0;
-
-  constexpr BuildInfo() : text{} {
-    add(kHead);
-    uint32_t image = 0;
-#define IMAGE(family, name, file, label) \
-  add(", " label " (");                  \
-  add_capabilities(image++);             \
-  add(")");
-#include "host/plan/images.def"
-#undef IMAGE
-#define QUANTIZER_IMAGE(family, major, name, file, label) add(", " label);
-#include "host/plan/quantizer_images.def"
-#undef QUANTIZER_IMAGE
-  }
-  constexpr void add(const char* part) {
-    while (*part != '\0') text[length++] = *part++;
-  }
-  constexpr void add_capabilities(uint32_t image) {
-    const char* before = "";
-    for (const Architecture& arch : kArchitectures) {
-      if (!arch.takes(image)) continue;
-      add(before);
-      if (arch.capability >= 100) text[length++] = static_cast<char>('0' + arch.capability / 100);
-      text[length++] = static_cast<char>('0' + arch.capability / 10 % 10);
-      text[length++] = '.';
-      text[length++] = static_cast<char>('0' + arch.capability % 10);
-      before = " ";
-    }
-  }
-};
-constexpr BuildInfo kBuildInfo;
-static_assert(kBuildInfo.length < sizeof kBuildInfo.text, "and a NUL");
 
 nvfp4_status check_and_plan(const nvfp4_gemm_desc* desc, int32_t capability, CheckedGemm* checked,
                             Plan* plan) {
@@ -83,7 +37,7 @@ using namespace nvfp4;
 extern "C" {
 
 int32_t nvfp4_version(void) { return NVFP4_VERSION; }
-const char* nvfp4_build_info(void) { return kBuildInfo.text; }
+const char* nvfp4_build_info(void) { return build_info(); }
 const char* nvfp4_status_name(nvfp4_status status) { return status_name(status); }
 const char* nvfp4_status_string(nvfp4_status status) { return status_sentence(status); }
 const char* nvfp4_last_error(void) { return last_error(); }

@@ -4,6 +4,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <cstdio>
+
 #include "host/base/log.h"
 
 namespace nvfp4 {
@@ -36,8 +38,8 @@ nvfp4_status entry(decltype(&::cuGetProcAddress) get, const char* name, int vers
   if (result == CUDA_SUCCESS && found == CU_GET_PROC_ADDRESS_SUCCESS && *function != nullptr) {
     return NVFP4_SUCCESS;
   }
-  return fail(NVFP4_STATUS_DRIVER_TOO_OLD, "the CUDA driver has no %s of CUDA %d.%d", name,
-              version / 1000, version % 1000 / 10);
+  return fail(NVFP4_STATUS_DRIVER_TOO_OLD, "the CUDA driver has no %s of CUDA %s", name,
+              cuda_text(version).text);
 }
 
 nvfp4_status check_version(decltype(&::cuGetProcAddress) get, int oldest) {
@@ -130,9 +132,15 @@ nvfp4_status status_of(CUresult result, nvfp4_status otherwise) {
   }
 }
 
+CudaText cuda_text(int version) {
+  CudaText text;
+  snprintf(text.text, sizeof text.text, "%d.%d", version / 1000, version % 1000 / 10);
+  return text;
+}
+
 nvfp4_status refuse_driver(int version, const char* needs, int oldest) {
-  return fail(NVFP4_STATUS_DRIVER_TOO_OLD, "the CUDA driver supports CUDA %d.%d; %s %d.%d or newer",
-              version / 1000, version % 1000 / 10, needs, oldest / 1000, oldest % 1000 / 10);
+  return fail(NVFP4_STATUS_DRIVER_TOO_OLD, "the CUDA driver supports CUDA %s; %s %s or newer",
+              cuda_text(version).text, needs, cuda_text(oldest).text);
 }
 
 nvfp4_status driver_failure(const Driver& driver, const char* call, CUresult result,

@@ -37,6 +37,12 @@ class RelaxedCapture {
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
+// "13.0" for 13000, as cuDriverGetVersion counts.
+struct CudaText {
+  char text[16];
+};
+CudaText cuda_text(int version);
+
 // `needs` says who needs the `oldest` driver, for example "this library needs".
 nvfp4_status refuse_driver(int version, const char* needs, int oldest);
 

@@ -11,9 +11,10 @@ namespace {
 nvfp4_status refuse_capability(int32_t capability) {
   char served[64] = "";
   size_t length = 0;
-  for (const Architecture& arch : kArchitectures) {
+  for (uint32_t i = 0; i < kArchitectureCount; ++i) {
+    if (!is_first_row(i)) continue;
     length += static_cast<size_t>(snprintf(served + length, sizeof served - length, " %s",
-                                           capability_text(arch.capability).text));
+                                           capability_text(kArchitectures[i].capability).text));
   }
   return fail(NVFP4_STATUS_UNSUPPORTED_ARCH,
               "compute capability %s has no kernel here; served are:%s",

@@ -86,4 +86,21 @@ CapabilityText capability_text(int32_t capability);
 // Index of a compute capability in kArchitectures; refuses one that has no kernel.
 nvfp4_status find_architecture(int32_t capability, uint32_t* index);
 
+// Index of the next row with the capability of this one, which is for older drivers;
+// kArchitectureCount if there is none.
+constexpr uint32_t row_for_older_driver(uint32_t index) {
+  const int32_t capability = kArchitectures[index].capability;
+  while (++index < kArchitectureCount && kArchitectures[index].capability != capability) {
+  }
+  return index;
+}
+
+// Whether the row is the first of its capability.
+constexpr bool is_first_row(uint32_t index) {
+  for (uint32_t i = 0; i < index; ++i) {
+    if (kArchitectures[i].capability == kArchitectures[index].capability) return false;
+  }
+  return true;
+}
+
 }  // namespace nvfp4

@@ -76,8 +76,11 @@ nvfp4_status refuse_operands(const nvfp4_gemm_desc& desc, const Architecture& ar
   const char* const type = enumerator_name(Enumeration::type, desc.a_type);
   const CapabilityText capability = capability_text(arch.capability);
   if (!has_kernel(arch, nvfp4)) {
-    return fail(NVFP4_STATUS_NOT_SUPPORTED, "a_type = %s has no kernel for compute capability %s",
-                type, capability.text);
+    return fail(
+        NVFP4_STATUS_NOT_SUPPORTED,
+        "a_type = %s has no kernel for compute capability %s, which computes tokens in fp16 "
+        "and bf16 (NVFP4_TYPE_F16, NVFP4_TYPE_BF16)",
+        type, capability.text);
   }
   return fail(NVFP4_STATUS_NOT_SUPPORTED,
               "operand_format = %s with a_type = %s has no kernel for compute capability %s",
@@ -212,10 +215,25 @@ uint32_t count_ctas(const Plan& plan, int32_t sm_count) {
   return std::max(at_once / plan.cluster, 1u) * plan.cluster;
 }
 
-nvfp4_status make_plan(const CheckedGemm& asked, int32_t capability, Plan* plan) {
+bool is_served(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant* forced) {
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    const Variant& v = variant_at(i);
+    if ((forced == nullptr || forced == &v) && is_candidate(desc, arch, v)) return true;
+  }
+  return false;
+}
+
+nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* plan) {
   *plan = {};
-  if (asked.empty) return NVFP4_SUCCESS;
-  NVFP4_TRY(find_architecture(capability, &plan->arch_index));
+  if (checked.empty) return NVFP4_SUCCESS;
+  uint32_t index;
+  NVFP4_TRY(find_architecture(capability, &index));
+  return make_plan_on(checked, index, plan);
+}
+
+nvfp4_status make_plan_on(const CheckedGemm& asked, uint32_t arch_index, Plan* plan) {
+  *plan = {};
+  plan->arch_index = arch_index;
   const nvfp4_gemm_desc desc = planned_product(*asked.desc, plan->arch());
   CheckedGemm checked = asked;
   checked.desc = &desc;

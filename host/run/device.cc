@@ -14,6 +14,7 @@ namespace {
 constexpr int kRememberedDevices = 64;
 int32_t capability_of_device[kRememberedDevices];               // 0 = not queried yet
 int32_t sm_count_of_device[kRememberedDevices];                 // stored before the capability
+uint32_t row_of_device[kRememberedDevices];                     // stored before the capability
 uint64_t prepared_devices[kVariantCount];                       // bit d: set_attributes was called
 int32_t clusters_of_device[kVariantCount][kRememberedDevices];  // stored before that bit
 
@@ -36,23 +37,37 @@ nvfp4_status attribute(const Driver& driver, CUdevice_attribute which, CUdevice 
   return driver_failure(driver, "cuDeviceGetAttribute", result);
 }
 
-nvfp4_status find_facts(const Driver& driver, CUdevice device, int32_t* capability,
-                        int32_t* sm_count) {
+uint32_t row_of(const Driver& driver, int32_t capability) {
+  uint32_t first = kArchitectureCount;
+  for (uint32_t i = 0; i < kArchitectureCount; ++i) {
+    if (kArchitectures[i].capability != capability) continue;
+    if (driver.version >= driver_for_row(kArchitectures[i])) return i;
+    first = std::min(first, i);
+  }
+  return first;
+}
+
+nvfp4_status find_facts(Site* site) {
+  const CUdevice device = site->device;
   const bool remembered = device >= 0 && device < kRememberedDevices;
   if (remembered) {
-    *capability = __atomic_load_n(&capability_of_device[device], __ATOMIC_ACQUIRE);
-    *sm_count = __atomic_load_n(&sm_count_of_device[device], __ATOMIC_RELAXED);
-    if (*capability != 0) return NVFP4_SUCCESS;
+    site->capability = __atomic_load_n(&capability_of_device[device], __ATOMIC_ACQUIRE);
+    site->sm_count = __atomic_load_n(&sm_count_of_device[device], __ATOMIC_RELAXED);
+    site->arch_index = __atomic_load_n(&row_of_device[device], __ATOMIC_RELAXED);
+    if (site->capability != 0) return NVFP4_SUCCESS;
   }
+  const Driver& driver = *site->driver;
   int major, minor, count;
   NVFP4_TRY(attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device, &major));
   NVFP4_TRY(attribute(driver, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device, &minor));
   NVFP4_TRY(attribute(driver, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device, &count));
-  *capability = 10 * major + minor;
-  *sm_count = count;
+  site->capability = 10 * major + minor;
+  site->sm_count = count;
+  site->arch_index = row_of(driver, site->capability);
   if (remembered) {
-    __atomic_store_n(&sm_count_of_device[device], *sm_count, __ATOMIC_RELAXED);
-    __atomic_store_n(&capability_of_device[device], *capability, __ATOMIC_RELEASE);
+    __atomic_store_n(&sm_count_of_device[device], site->sm_count, __ATOMIC_RELAXED);
+    __atomic_store_n(&row_of_device[device], site->arch_index, __ATOMIC_RELAXED);
+    __atomic_store_n(&capability_of_device[device], site->capability, __ATOMIC_RELEASE);
   }
   return NVFP4_SUCCESS;
 }
@@ -140,7 +155,13 @@ nvfp4_status load_into_context(const Driver& driver, CUkernel kernel) {
 nvfp4_status find_site(Site* site) {
   NVFP4_TRY(open_driver(oldest_driver, &site->driver));
   NVFP4_TRY(current_device(*site->driver, &site->context, &site->device));
-  return find_facts(*site->driver, site->device, &site->capability, &site->sm_count);
+  return find_facts(site);
+}
+
+nvfp4_status site_architecture(const Site& site, uint32_t* index) {
+  NVFP4_TRY(find_architecture(site.capability, index));
+  *index = site.arch_index;
+  return NVFP4_SUCCESS;
 }
 
 nvfp4_status ready_kernel(const Site& site, const Plan& plan, LoadedKernel* loaded) {
@@ -161,7 +182,7 @@ int32_t sms_at_once(const Site& site, const Plan& plan) {
 
 nvfp4_status ready_all_kernels(const Site& site) {
   Plan plan{};
-  NVFP4_TRY(find_architecture(site.capability, &plan.arch_index));
+  NVFP4_TRY(site_architecture(site, &plan.arch_index));
   const RelaxedCapture relaxed(*site.driver);
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     LoadedKernel loaded{};

@@ -14,7 +14,13 @@ struct Site {
   CUdevice device;
   int32_t capability;  // 10 * major + minor
   int32_t sm_count;
+  // Row of kArchitectures: the first of the capability whose own images the driver can load. If it
+  // can load none, the capability's first; kArchitectureCount if the capability has no row.
+  uint32_t arch_index;
 };
+
+// The site's row of kArchitectures; refuses a capability that has none.
+nvfp4_status site_architecture(const Site& site, uint32_t* index);
 
 // Opens the driver if necessary. Queried anew at each call, because threads and contexts come and
 // go.

@@ -51,7 +51,7 @@ nvfp4_status compute(const Site& site, const nvfp4_gemm_desc& g, CUstream stream
   grid.cluster = 1;
   uint32_t index;
   CUkernel kernel;
-  NVFP4_TRY(find_architecture(site.capability, &index));
+  NVFP4_TRY(site_architecture(site, &index));
   NVFP4_TRY(load_quantizer(*site.driver, index, kQuantizer_empty_sum, &kernel));
   return launch(site, kernel, grid, &p, stream);
 }

@@ -16,17 +16,6 @@ nvfp4_status check_stream(const Site& site, CUstream stream) {
               static_cast<void*>(stream));
 }
 
-namespace {
-
-bool kernels_wait(int32_t capability) {
-  for (const Architecture& arch : kArchitectures) {
-    if (arch.capability == capability) return arch.family->waits_for_earlier_work;
-  }
-  return false;
-}
-
-}  // namespace
-
 nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const void* params,
                     CUstream stream) {
   CUlaunchAttribute attributes[2]{};
@@ -40,7 +29,7 @@ nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const v
   config.hStream = stream;
   config.attrs = attributes;
   // The kernel may start before earlier work of the stream has finished.
-  if (grid.early && kernels_wait(site.capability)) {
+  if (grid.early && kArchitectures[site.arch_index].family->waits_for_earlier_work) {
     CUlaunchAttribute& early = attributes[config.numAttrs++];
     early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     early.value.programmaticStreamSerializationAllowed = 1;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "host/run/image.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
+
+#include <algorithm>
 
 #include "host/base/log.h"
 #include "host/plan/family.h"
@@ -263,5 +266,21 @@ nvfp4_status load_quantizer(const Driver& driver, uint32_t arch_index, Quantizer
 int oldest_driver() { return kOldestDriver; }
 
 const char* image_label(uint32_t image) { return kImages[image].label; }
+
+int driver_for_image(uint32_t image) { return driver_for(kImages[image]); }
+
+uint32_t quantizer_images() { return kQuantizerImageCount; }
+
+const char* quantizer_label(uint32_t image) { return kQuantizerImages[image].image.label; }
+
+int driver_for_quantizer(uint32_t image) { return driver_for(kQuantizerImages[image].image); }
+
+int driver_for_row(const Architecture& arch) {
+  int oldest = INT_MAX;
+  for (uint32_t i = 0; i < kImageCount; ++i) {
+    if (arch.takes(i, arch.family)) oldest = std::min(oldest, driver_for_image(i));
+  }
+  return oldest;
+}
 
 }  // namespace nvfp4

@@ -27,10 +27,19 @@ enum QuantizerEntry : uint32_t {
 nvfp4_status load_quantizer(const Driver& driver, uint32_t arch_index, QuantizerEntry entry,
                             CUkernel* kernel);
 
-// The oldest driver, as cuDriverGetVersion counts, that can load any image. Most images need a
-// newer one, which loading checks.
+// The oldest driver that can load any image. Most images need a newer one, which loading checks.
 int oldest_driver();
 
 const char* image_label(uint32_t image);  // label of an ImageIndex
+
+// The oldest driver, as cuDriverGetVersion counts, that loads an image, and that loads any image of
+// the architecture's first family.
+int driver_for_image(uint32_t image);
+int driver_for_row(const Architecture& arch);
+
+// The images of the quantizer: how many, the label of each, and the oldest driver that loads it.
+uint32_t quantizer_images();
+const char* quantizer_label(uint32_t image);
+int driver_for_quantizer(uint32_t image);
 
 }  // namespace nvfp4

@@ -125,17 +125,40 @@ nvfp4_status prepare_launch(const Site& site, PreparedGemm* prepared) {
   return plan.variant->family->make_params(*site.driver, prepared->desc, plan, &prepared->params);
 }
 
+// Refuses what the kernels for older drivers do not compute.
+nvfp4_status refuse_older_driver(const Site& site, const Plan& newer) {
+  return refuse_driver(site.driver->version,
+                       "with it this GPU has kernels for products of fp16 and bf16 tokens, neither "
+                       "grouped nor gated; this product needs",
+                       driver_for_row(newer.arch()));
+}
+
+// The plan for the images that the driver can load.
+nvfp4_status plan_gemm(const Site& site, const CheckedGemm& checked, Plan* plan) {
+  NVFP4_TRY(make_plan(checked, site.capability, plan));
+  if (plan->arch_index == site.arch_index) return NVFP4_SUCCESS;
+  if (!is_served(*checked.desc, kArchitectures[site.arch_index], checked.forced)) {
+    return refuse_older_driver(site, *plan);
+  }
+  return make_plan_on(checked, site.arch_index, plan);
+}
+
+nvfp4_status plan_grouped(const Site& site, const CheckedGrouped& checked, Plan* plan) {
+  NVFP4_TRY(make_grouped_plan(checked, site.capability, plan));
+  return plan->arch_index == site.arch_index ? NVFP4_SUCCESS : refuse_older_driver(site, *plan);
+}
+
 }  // namespace
 
 nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, PreparedGemm* prepared) {
-  NVFP4_TRY(make_plan(checked, site.capability, &prepared->plan));
+  NVFP4_TRY(plan_gemm(site, checked, &prepared->plan));
   keep_desc(site, checked, prepared);
   return checked.desc->k == 0 ? NVFP4_SUCCESS : prepare_launch(site, prepared);
 }
 
 nvfp4_status prepare_grouped(const Site& site, const CheckedGrouped& checked,
                              PreparedGemm* prepared) {
-  NVFP4_TRY(make_grouped_plan(checked, site.capability, &prepared->plan));
+  NVFP4_TRY(plan_grouped(site, checked, &prepared->plan));
   keep_desc(site, checked.gemm, prepared);
   NVFP4_TRY(prepare_launch(site, prepared));
   GroupParams* const groups = prepared->params.groups(prepared->plan);

@@ -107,7 +107,7 @@ Grid grid_of_rows(const Nvfp4Matrix& q, int32_t type, bool early) {
 
 nvfp4_status find_kernel(const Site& site, QuantizerEntry entry, CUkernel* kernel) {
   uint32_t index;
-  NVFP4_TRY(find_architecture(site.capability, &index));
+  NVFP4_TRY(site_architecture(site, &index));
   return load_quantizer(*site.driver, index, entry, kernel);
 }
 

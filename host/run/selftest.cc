@@ -261,11 +261,11 @@ struct HostMemory {
 // 0: the planner chooses.
 uint32_t split_of(Product product) { return product == kWrapping ? 1 : 0; }
 
-nvfp4_status plan_for(const Variant& variant, Product product, int32_t capability, Plan* plan) {
+nvfp4_status plan_for(const Variant& variant, Product product, uint32_t arch, Plan* plan) {
   nvfp4_gemm_desc g = describe(shape_of(variant, product), product, variant.a_type, nullptr, 0);
   g.variant = name_of(variant, split_of(product));
   const CheckedGemm checked{&g, &variant, false, true, split_of(product)};
-  return make_plan(checked, capability, plan);
+  return make_plan_on(checked, arch, plan);
 }
 
 nvfp4_status refuse_capture(const Site& site, CUstream stream) {
@@ -437,11 +437,11 @@ nvfp4_status compare(const Variant& variant, Product product, uint8_t* memory) {
 uint64_t selftest_bytes(int32_t capability) {
   uint64_t most = 0;
   bool served = false;
-  for (const Architecture& arch : kArchitectures) {
-    if (arch.capability != capability) continue;
-    for_each_product(arch, [&](const Variant& variant, Product product) {
+  for (uint32_t arch = 0; arch < kArchitectureCount; ++arch) {
+    if (kArchitectures[arch].capability != capability) continue;
+    for_each_product(kArchitectures[arch], [&](const Variant& variant, Product product) {
       Plan plan;
-      if (plan_for(variant, product, capability, &plan) == NVFP4_SUCCESS) {
+      if (plan_for(variant, product, arch, &plan) == NVFP4_SUCCESS) {
         served = true;
         if (plan.workspace_bytes > most) most = plan.workspace_bytes;
       }
@@ -455,7 +455,7 @@ nvfp4_status run_selftest(void* workspace, uint64_t workspace_bytes, void* strea
   Site site;
   uint32_t arch;
   NVFP4_TRY(find_site(&site));
-  NVFP4_TRY(find_architecture(site.capability, &arch));
+  NVFP4_TRY(site_architecture(site, &arch));
   const uint64_t bytes = selftest_bytes(site.capability);
   if (workspace_bytes < bytes) {
     return fail(NVFP4_STATUS_INVALID_VALUE,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <climits>
 #include <cstdio>
 
 #include "host/base/formats.h"
@@ -141,14 +142,38 @@ void add_store(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
 
 // ---- the plan -----------------------------------------------------------------------------------
 
-void add_images(const Plan& plan, Text* text) {
-  const char* before = "image     ";
+// Names the architecture's images of a family. Returns the oldest driver that loads one of them.
+int add_images(const Architecture& arch, const Family* family, Text* text) {
+  const char* before = "";
+  int oldest = INT_MAX;
   for (uint32_t image = 0; image < kImageCount; ++image) {
-    if (!plan.arch().takes(image, plan.variant->family)) continue;
+    if (!arch.takes(image, family)) continue;
     text->add("%s%s", before, image_label(image));
     before = ", else ";
+    oldest = std::min(oldest, driver_for_image(image));
+  }
+  return oldest;
+}
+
+// `older` is the row of kArchitectures under a driver that is too old for the plan's images. Its
+// kernels may add in another order.
+void add_drivers(const Plan& plan, uint32_t older, Text* text) {
+  text->add("image     ");
+  const int needed = add_images(plan.arch(), plan.variant->family, text);
+  text->add("\ndriver    CUDA %s or newer", cuda_text(needed).text);
+  if (older < kArchitectureCount && driver_for_row(kArchitectures[older]) < needed) {
+    text->add("; from CUDA %s on ", cuda_text(driver_for_row(kArchitectures[older])).text);
+    add_images(kArchitectures[older], kArchitectures[older].family, text);
+    text->add(", perhaps with other bits");
   }
   text->add("\n");
+}
+
+// The row that serves the problem under an older driver; kArchitectureCount: none.
+uint32_t older_row(const CheckedGemm& checked, const Plan& plan) {
+  const uint32_t row = row_for_older_driver(plan.arch_index);
+  if (row == kArchitectureCount) return row;
+  return is_served(*checked.desc, kArchitectures[row], checked.forced) ? row : kArchitectureCount;
 }
 
 const char* proof_text(int32_t proof) {
@@ -275,7 +300,7 @@ void add_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count, Te
     return;
   }
   const nvfp4_plan_info info = describe_plan(checked, plan, sm_count);
-  add_images(plan, text);
+  add_drivers(plan, older_row(checked, plan), text);
   add_geometry(info, plan, sm_count, text);
   add_scales(g, plan, text);
   add_epilogue(g, text);
@@ -328,7 +353,7 @@ nvfp4_status explain_grouped(const CheckedGrouped& checked, const Plan& plan, in
     text.add("why       M, N or L is 0: nothing is read, written or enqueued\n");
     return finish(text, bytes);
   }
-  add_images(plan, &text);
+  add_drivers(plan, kArchitectureCount, &text);
   add_geometry(describe_grouped(checked, plan, sm_count), plan, sm_count, &text);
   text.add(
       "groups    rows are read on the device: CTAs for the most tiles that there can be, "

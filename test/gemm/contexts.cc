@@ -12,6 +12,7 @@ namespace {
 class Made {
  public:
   explicit Made(const support::Driver& driver) : driver_(driver) {
+    REQUIRE(driver.cuCtxCreate != nullptr);  // CUDA 12.5
     driver.check(driver.cuCtxCreate(&context, nullptr, 0, 0), "cuCtxCreate");
   }
   ~Made() { driver_.cuCtxDestroy(context); }

@@ -74,6 +74,7 @@ struct Space {
   CUcontext context = nullptr;
 
   explicit Space(const support::Driver& d) : driver(d) {
+    REQUIRE(driver.cuCtxCreate != nullptr);  // CUDA 12.5
     driver.check(driver.cuCtxCreate(&context, nullptr, 0, 0), "cuCtxCreate");
   }
   ~Space() { driver.cuCtxDestroy(context); }

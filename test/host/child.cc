@@ -4,7 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <regex>
 
+#include "nvfp4_gemm.h"
 #include "tools/testing/catch.h"
 
 namespace host_test {
@@ -56,6 +58,13 @@ std::vector<std::string> probe(DriverChoice driver, const std::string& actions,
     at = end == std::string::npos ? text.size() : end + 1;
   }
   return lines;
+}
+
+std::string compiler() {
+  const std::string info = nvfp4_build_info();  // "..., kernels by nvcc 13.0.88, ..."
+  std::smatch found;
+  REQUIRE(std::regex_search(info, found, std::regex("kernels by \\S+ (\\d+\\.\\d+)")));
+  return found[1];
 }
 
 std::vector<std::string> starting_with(const std::vector<std::string>& lines,

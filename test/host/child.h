@@ -21,6 +21,9 @@ enum class DriverChoice { none, ancient, stub, fake, idle, emulator };
 std::vector<std::string> probe(DriverChoice driver, const std::string& actions,
                                const std::string& environment = "");
 
+// The CUDA that compiled the library's images, such as "13.0".
+std::string compiler();
+
 // The lines that begin with `prefix`.
 std::vector<std::string> starting_with(const std::vector<std::string>& lines,
                                        const std::string& prefix);

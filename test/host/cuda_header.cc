@@ -37,11 +37,12 @@ namespace declared {
 #include "host/cuda/functions.def"
 #undef FUNCTION
 
-// The library asks for a version of each, whose type has that version in its name.
+// The library and the tools ask for a version of each, whose type has that version in its name.
 #define ENTRY(name, version)                                                             \
   static_assert(std::is_same<decltype(&declared::name), PFN_##name##_v##version>::value, \
                 #name " of " #version " has another signature");
 #include "host/driver/driver.def"
+#include "tools/harness/driver.def"
 #undef ENTRY
 
 #define SAME_SIZE(type)                                                                     \

@@ -49,12 +49,10 @@ TEST_CASE("A driver that is too old or a stub or without devices is named") {
   CHECK(answers == Lines{row.answer});
 }
 
-// CUDA that compiled the images: "..., kernels by nvcc 13.0.88, ...", or by NVRTC 12.9.86.
+// As cuDriverGetVersion counts.
 static int driver_of_compiler() {
-  const std::string info = nvfp4_build_info();
   int major = 0, minor = 0;
-  REQUIRE(sscanf(info.substr(info.find("kernels by")).c_str(), "kernels by %*s %d.%d", &major,
-                 &minor) == 2);
+  REQUIRE(sscanf(host_test::compiler().c_str(), "%d.%d", &major, &minor) == 2);
   return 1000 * major + 10 * minor;
 }
 
@@ -73,13 +71,15 @@ TEST_CASE("A driver that unpacks no image is refused before anything is loaded")
 
 TEST_CASE("The oldest driver is the one of the CUDA that compiled the images of a GPU") {
   const int oldest = driver_of_compiler();
-  const auto with = [](int version) { return "FAKE_VERSION=" + std::to_string(version); };
-  const std::string needs = "; the kernels for this GPU need " + std::to_string(oldest / 1000) +
-                            "." + std::to_string(oldest % 1000 / 10) + " or newer";
-  CHECK(answer(DriverChoice::fake, "run", with(12080)) ==
+  const auto with = [](int version) {
+    return "FAKE_CAPABILITY=110 FAKE_VERSION=" + std::to_string(version);
+  };
+  const std::string needs =
+      "; the kernels for this GPU need " + host_test::compiler() + " or newer";
+  CHECK(answer(DriverChoice::fake, "prepare", with(12080)) ==
         "NVFP4_STATUS_DRIVER_TOO_OLD: the CUDA driver supports CUDA 12.8" + needs);
-  CHECK(contains(answer(DriverChoice::fake, "run", with(oldest - 10)), needs));
-  CHECK(answer(DriverChoice::fake, "run", with(oldest)) == "NVFP4_SUCCESS: ");
+  CHECK(contains(answer(DriverChoice::fake, "prepare", with(oldest - 10)), needs));
+  CHECK(answer(DriverChoice::fake, "prepare", with(oldest)) == "NVFP4_SUCCESS: ");
 }
 
 // A cubin is of the CUDA that compiled, the text of an older one.
@@ -98,6 +98,31 @@ TEST_CASE("An older driver gets the PTX for 8.0 where it is too old for the cubi
   CHECK(contains(loaded(12080), "image=\"mma.sync compute_80 PTX\""));
   const std::string cubin = capability == "120" ? "sm_120" : "sm_80";
   CHECK(contains(loaded(driver_of_compiler()), "image=\"mma.sync " + cubin + " cubin\""));
+}
+
+// An H200 with a driver of CUDA 12.4 to 12.9 computed nothing, although that PTX loads there.
+TEST_CASE("An older driver gets the PTX for 8.0 where it can load no image of the GPU's own") {
+  const std::string capability = GENERATE("90", "100", "103");
+  const int version = GENERATE(12040, 12080);
+  const std::string settings =
+      "NVFP4_LOG=2 FAKE_CAPABILITY=" + capability + " FAKE_VERSION=" + std::to_string(version);
+  const Lines lines = probe(DriverChoice::fake, "run-bf16", settings.c_str());
+  CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 1);
+  const Lines logged = starting_with(lines, "nvfp4: gemm ");
+  REQUIRE(logged.size() == 1);
+  CHECK(contains(logged[0], "image=\"mma.sync compute_80 PTX\""));
+  CHECK(starting_with(probe(DriverChoice::fake, "prepare", settings.c_str()), "NVFP4_") ==
+        Lines{"NVFP4_SUCCESS: "});
+  // Refused once, and by the driver that has it.
+  const Lines refused = probe(DriverChoice::fake, "run", settings.c_str());
+  const std::string sentence =
+      "the CUDA driver supports CUDA 12." + std::to_string(version % 1000 / 10) +
+      "; with it this GPU has kernels for products of fp16 and bf16 tokens, neither grouped nor "
+      "gated; this product needs " +
+      host_test::compiler() + " or newer";
+  CHECK(starting_with(refused, "NVFP4_") == Lines{"NVFP4_STATUS_DRIVER_TOO_OLD: " + sentence});
+  CHECK(starting_with(refused, "nvfp4: ") ==
+        Lines{"nvfp4: NVFP4_STATUS_DRIVER_TOO_OLD: " + sentence});
 }
 
 TEST_CASE("The toolkit's own stub of libcuda is told from a driver") {

@@ -45,24 +45,45 @@ TEST_CASE("explain says everything about a headline shape") {
         "problem   M 128, N 7168, K 2048, L 1, D fp16\n"
         "device    compute capability 10.0, 148 SMs\n"
         "image     sm_100a cubin, else sm_100f cubin, else compute_100f PTX\n"
-        "variant   sm100_128x64x256\n"
-        "tile      128 weights x 64 tokens, K by 256\n"
-        "stages    8 of 28672 bytes; 229568 bytes of shared memory, 512 columns of tensor memory\n"
-        "grid      112 CTAs of 192 threads\n"
-        "waves     0.76 of 148 SMs, one CTA each\n"
-        "split     1\n"
-        "proof     published: kernels that others run on such a GPU have its mechanisms; this one "
-        "has run in the emulator alone\n"
-        "workspace 0 bytes\n"
-        "store     D by threads: the tile has few tokens\n"
-        "bytes     10240000 (A 147456, B 8257536, D 1835008; scales included, each once)\n"
-        "bound     1.333 us: memory 1.333 at 7.68 TB/s, FP4 units 0.517 at 1.5 GHz\n"
-        "why       least time by the timing model of a B200, which none has confirmed:\n"
-        "          * sm100_128x64x256: 112 tiles, split 1, 3.46 us\n"
-        "          - sm100_128x128x256: 56 tiles, split 1, 4.13 us\n"
-        "          - sm100_256x128x256: 28 tiles, split 1, 4.35 us\n"
-        "          - sm100_256x256x256: 28 tiles, split 1, 5.92 us\n"
-        "replay    nvfp4 run --m 128 --n 7168 --k 2048\n");
+        "driver    CUDA " +
+            host_test::compiler() +
+            " or newer\n"
+            "variant   sm100_128x64x256\n"
+            "tile      128 weights x 64 tokens, K by 256\n"
+            "stages    8 of 28672 bytes; 229568 bytes of shared memory, 512 columns of tensor "
+            "memory\n"
+            "grid      112 CTAs of 192 threads\n"
+            "waves     0.76 of 148 SMs, one CTA each\n"
+            "split     1\n"
+            "proof     published: kernels that others run on such a GPU have its mechanisms; this "
+            "one has run in the emulator alone\n"
+            "workspace 0 bytes\n"
+            "store     D by threads: the tile has few tokens\n"
+            "bytes     10240000 (A 147456, B 8257536, D 1835008; scales included, each once)\n"
+            "bound     1.333 us: memory 1.333 at 7.68 TB/s, FP4 units 0.517 at 1.5 GHz\n"
+            "why       least time by the timing model of a B200, which none has confirmed:\n"
+            "          * sm100_128x64x256: 112 tiles, split 1, 3.46 us\n"
+            "          - sm100_128x128x256: 56 tiles, split 1, 4.13 us\n"
+            "          - sm100_256x128x256: 28 tiles, split 1, 4.35 us\n"
+            "          - sm100_256x256x256: 28 tiles, split 1, 5.92 us\n"
+            "replay    nvfp4 run --m 128 --n 7168 --k 2048\n");
+}
+
+TEST_CASE("explain says which driver the images of a plan need") {
+  nvfp4_gemm_desc g = problem(4, 256, 512);
+  const auto driver = [&g](int32_t capability) {
+    const std::string text = explained(g, capability, 132);
+    const size_t at = text.find("\ndriver ");
+    return text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+  };
+  const std::string own = "driver    CUDA " + host_test::compiler() + " or newer";
+  CHECK(driver(90) == own);
+  g.a_type = NVFP4_TYPE_BF16, g.a_scale_layout = 0, g.a_scales = nullptr;
+  CHECK(driver(90) == own + "; from CUDA 12.4 on mma.sync compute_80 PTX, perhaps with other bits");
+  CHECK(driver(80) == "driver    CUDA 12.4 or newer");
+  CHECK(driver(100) == "driver    CUDA 12.4 or newer");
+  g.variant = "sm90_bf16_64x16x256";
+  CHECK(driver(90) == own);
 }
 
 TEST_CASE("explain says how CTAs of 10.x share K") {

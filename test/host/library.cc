@@ -150,10 +150,14 @@ TEST_CASE("Version and build text agree with the header and name every image") {
   CAPTURE(info);
   CHECK(info.rfind("nvfp4gemm " + version + ", kernels by ", 0) == 0);
   for (const char* image :
-       {"sm_100a cubin (10.0)", "sm_100f cubin (10.0 10.3 10.7)",
-        "compute_100f PTX (10.0 10.3 10.7)", "sm_90a cubin (9.0)", "compute_90a PTX (9.0)"}) {
-    CHECK(info.find(image) != std::string::npos);
+       {"sm_100a cubin (10.0", "sm_100f cubin (10.0 10.3 10.7", "compute_100f PTX (10.0 10.3 10.7",
+        "sm_90a cubin (9.0", "compute_90a PTX (9.0"}) {
+    CHECK(info.find(image + ("; CUDA " + host_test::compiler()) + ")") != std::string::npos);
   }
+  // By name, and once for each capability.
+  CHECK(info.find("mma.sync compute_80 PTX (10.0 10.3 8.0 8.6 8.9 10.7 11.0 12.0 12.1 9.0; CUDA "
+                  "12.4)") != std::string::npos);
+  CHECK(info.find("quantizer compute_80 PTX (CUDA 12.4)") != std::string::npos);
   CHECK(info.find('/') == std::string::npos);  // no path
   CHECK(info.find('\n') == std::string::npos);
 }

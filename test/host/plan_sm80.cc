@@ -29,6 +29,15 @@ nvfp4::Plan plan_for(const nvfp4_gemm_desc& g, int32_t capability) {
   return plan;
 }
 
+// The plan by a row of arch.def, of which a capability may have two.
+nvfp4::Plan plan_on(const nvfp4_gemm_desc& g, uint32_t row) {
+  nvfp4::Plan plan;
+  nvfp4::CheckedGemm checked;
+  REQUIRE(nvfp4::check_gemm(&g, nvfp4::Caller::question, &checked) == NVFP4_SUCCESS);
+  REQUIRE(nvfp4::make_plan_on(checked, row, &plan) == NVFP4_SUCCESS);
+  return plan;
+}
+
 using Problem = std::tuple<std::string, int64_t, int64_t, int64_t>;  // type of tokens, m, n, k
 
 // Microseconds by variant/parts of K+whole tiles, of a file of `nvfp4 tune --every`.
@@ -158,12 +167,35 @@ TEST_CASE("K partitions of mma.sync are a cluster on 9.0 and meet in the workspa
   }
 }
 
+TEST_CASE("Under an older driver a plan needs no more workspace than the question says") {
+  int rows = 0;
+  for (uint32_t row = 0; row < nvfp4::kArchitectureCount; ++row) {
+    const int32_t capability = nvfp4::kArchitectures[row].capability;
+    if (nvfp4::is_first_row(row)) continue;
+    ++rows;
+    CAPTURE(capability);
+    CHECK(nvfp4::row_for_older_driver(row) == nvfp4::kArchitectureCount);
+    for (const int64_t m : {1, 16, 300}) {
+      nvfp4_gemm_desc g = halves(m, 512, 16384);
+      REQUIRE(nvfp4_gemm_workspace_bytes(&g, capability, &g.workspace_bytes) == NVFP4_SUCCESS);
+      const nvfp4::Plan plan = plan_on(g, row);
+      CHECK(plan.variant->family == &kFamily_sm80);
+      CHECK(plan.workspace_bytes <= g.workspace_bytes);
+      CHECK(plan.cluster == 1);
+      CHECK_FALSE(plan.waits);
+      CHECK((plan.split > 1) == (capability != 90));
+    }
+  }
+  CHECK(rows == 3);
+}
+
 TEST_CASE("A plan of mma.sync has no more shared memory than its GPU") {
   const std::map<int32_t, uint32_t> most = {{80, 163},  {86, 99},   {89, 99},   {90, 227},
                                             {100, 227}, {103, 227}, {107, 227}, {110, 227},
                                             {120, 99},  {121, 99}};
   std::map<int32_t, int> served;
-  for (const nvfp4::Architecture& arch : nvfp4::kArchitectures) {
+  for (uint32_t row = 0; row < nvfp4::kArchitectureCount; ++row) {
+    const nvfp4::Architecture& arch = nvfp4::kArchitectures[row];
     for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i) {
       const nvfp4::Variant& variant = nvfp4::variant_at(i);
       if (variant.family != &nvfp4::kFamily_sm80 || !nvfp4::serves(variant, arch)) continue;
@@ -173,7 +205,7 @@ TEST_CASE("A plan of mma.sync has no more shared memory than its GPU") {
           const std::string cut = std::string(variant.name) + parts;
           nvfp4_gemm_desc g = halves(m, 4608, 7168, variant.a_type);
           g.variant = cut.c_str();
-          const nvfp4::Plan plan = plan_for(g, arch.capability);
+          const nvfp4::Plan plan = plan_on(g, row);
           CAPTURE(arch.capability, cut, m);
           CHECK(plan.shared_bytes <= most.at(arch.capability) * 1024);
           const auto largest = plan.variant->family->most_shared_bytes;
@@ -250,6 +282,7 @@ TEST_CASE("Before 9.0 and on 12.x NVFP4 tokens are refused by name") {
     const std::string dotted =
         std::to_string(capability / 10) + "." + std::to_string(capability % 10);
     CHECK(std::string(nvfp4_last_error()) ==
-          "a_type = NVFP4_TYPE_NONE has no kernel for compute capability " + dotted);
+          "a_type = NVFP4_TYPE_NONE has no kernel for compute capability " + dotted +
+              ", which computes tokens in fp16 and bf16 (NVFP4_TYPE_F16, NVFP4_TYPE_BF16)");
   }
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """build/nvfp4: words, options and their help, the man page and the completion made from them."""
+import json
 import os
 import pty
 import re
@@ -65,6 +66,7 @@ class Gpus(unittest.TestCase):
         self.assertEqual(self.device_line(), "compute capability 10.0, 148 SMs")
         self.assertEqual(self.device_line("--gpu", "B300"),
                          self.device_line("--compute-capability", "103"))
+        self.assertEqual(self.device_line("--gpu", "H100"), self.device_line("--gpu", "H200"))
         self.assertEqual(self.device_line("--gpu", "H200", "--sms", "7"),
                          "compute capability 9.0, 7 SMs")
 
@@ -95,15 +97,59 @@ class NoDriver(unittest.TestCase):
 
 
 class OldDriver(unittest.TestCase):
-    def test_info_says_what_the_library_says(self):
-        done = run("info", "--require-device", EMU_DRIVER_VERSION="12080")
-        if "CUDA 12.8" not in done.stdout:
+    def info(self, version, gpu, *options):
+        done = run("info", *options, EMU_DRIVER_VERSION=version, EMU_DEVICE=gpu)
+        if "(emulated)" not in done.stdout:
             self.skipTest("the driver is a GPU's")
-        self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertEqual(run("info", EMU_DRIVER_VERSION="12080").returncode, 0)  # it has answered
-        self.assertNotIn("runs the kernels", done.stdout)
-        said = done.stdout.split("\n")[-2].strip()
-        self.assertIn(said, run("run", EMU_DRIVER_VERSION="12080").stderr)
+        return done
+
+    def test_info_says_what_the_library_says(self):
+        # Each version from 12.0 on has the calls that the command makes; the library needs 12.4.
+        for version in ("12000", "12030"):
+            done = self.info(version, "A100", "--require-device")
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertEqual(self.info(version, "A100").returncode, 0)  # it has answered
+            self.assertNotIn("runs the kernels", done.stdout)
+            said = done.stdout.split("\n")[-2].strip()
+            self.assertIn("needs 12.4 or newer", said)
+            self.assertIn(said, run("run", EMU_DRIVER_VERSION=version, EMU_DEVICE="A100").stderr)
+
+    def test_info_says_which_tokens_the_driver_serves(self):
+        for version, gpu, nvfp4 in (("12040", "A100", False), ("12040", "H200", False),
+                                    ("12080", "H200", False), ("12080", "B200", False),
+                                    ("13000", "A100", False), ("13000", "H200", True)):
+            row = json.loads(self.info(version, gpu, "--json", "--require-device").stdout)
+            device = row["devices"][0]
+            self.assertEqual(device["tokens"], ["NVFP4"] * nvfp4 + ["fp16", "bf16"], device)
+            text = self.info(version, gpu).stdout
+            refused = re.search("not for NVFP4 tokens: (.*)", text)
+            self.assertEqual(refused is None, nvfp4, text)
+            if refused:
+                done = run("run", EMU_DRIVER_VERSION=version, EMU_DEVICE=gpu)
+                self.assertEqual((done.returncode, done.stderr), (1, f"nvfp4: {refused[1]}\n"))
+
+    def test_16_bit_tokens_have_the_reference_s_bits(self):
+        self.info("12040", "H200")
+        for gpu in ("H200", "B200"):
+            for words in ("--m 3 --n 200 --k 5120",
+                          "--m 20 --n 136 --k 1088 --l 2 --b-scales linear",
+                          "--m 9 --n 64 --k 256 --format mxfp4 --d-type f32",
+                          "--m 5 --n 64 --k 512 --activation silu --bias-type f32 --d-type bf16",
+                          "--m 5 --n 64 --k 512 --batch-invariant", "--m 5 --n 64 --k 0"):
+                done = run("run", "--a-type", "bf16", *words.split(),
+                           EMU_DRIVER_VERSION="12040", EMU_DEVICE=gpu)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertRegex(done.stdout, "compute_80|image +none")
+                self.assertIn("PASS", done.stdout)
+
+    def test_what_those_kernels_do_not_compute_names_the_driver_that_has_it(self):
+        self.info("12040", "H200")
+        for words in ("--m 3", "--m 40 --a-type bf16 --variant sm90_bf16_64x64x256",
+                      "--groups 3,4 --a-type bf16", "--m 3 --a-type bf16 --gated"):
+            done = run("run", *words.split(), "--n", "128", "--k", "256",
+                       EMU_DRIVER_VERSION="12040", EMU_DEVICE="H200")
+            self.assertEqual((done.returncode, done.stderr.count("\n")), (1, 1), done.stderr)
+            self.assertRegex(done.stderr, r"supports CUDA 12\.4; .* needs 1\d\.\d or newer")
 
 
 class Light(unittest.TestCase):
@@ -187,8 +233,8 @@ class Help(unittest.TestCase):
         for command in COMMANDS:
             self.assertEqual(sorted(self.completed(command, "--")), options_in_help(command))
         self.assertEqual(sorted(self.completed("explain", "--gpu", "")),
-                         ["A100", "A40", "B200", "B300", "GB10", "H200", "RTX4090", "RTX5090", "RUBIN",
-                          "THOR"])
+                         ["A100", "A40", "B200", "B300", "GB10", "H100", "H200", "RTX4090", "RTX5090",
+                          "RUBIN", "THOR"])
         self.assertEqual(self.completed("run", "--data", "g"), ["gpumode"])
         self.assertEqual(sorted(self.completed("generate", "")), sorted(["man", "bash", "--help"]))
 

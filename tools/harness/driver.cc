@@ -7,9 +7,8 @@
 
 namespace support {
 
-// Asked for as of 12.8: from 13.0 on cuGetProcAddress gives cuCtxSynchronize an argument, which the
-// declaration of that name in cuda.h does not have.
-constexpr int kInterface = 12080;
+// The oldest driver with cuGetProcAddress_v2. It has every entry up to this version.
+constexpr int kOldest = 12000;
 
 Driver::Driver() {
   library_ = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -22,16 +21,19 @@ Driver::Driver() {
   if (!lookup) {
     throw DriverError("the CUDA driver has no cuGetProcAddress_v2", CUDA_ERROR_NOT_FOUND);
   }
-#define X(entry)                                                                             \
-  {                                                                                          \
-    void* address = nullptr;                                                                 \
-    CUdriverProcAddressQueryResult found{};                                                  \
-    lookup(#entry, &address, kInterface, CU_GET_PROC_ADDRESS_DEFAULT, &found);               \
-    if (!address) throw DriverError("the CUDA driver has no " #entry, CUDA_ERROR_NOT_FOUND); \
-    this->entry = reinterpret_cast<decltype(this->entry)>(address);                          \
-  }
-  NVFP4_SUPPORT_DRIVER(X)
-#undef X
+  const auto find = [&](const char* name, int version) {
+    void* address = nullptr;
+    CUdriverProcAddressQueryResult found{};
+    lookup(name, &address, version, CU_GET_PROC_ADDRESS_DEFAULT, &found);
+    if (!address && version <= kOldest) {
+      throw DriverError(std::string("the CUDA driver has no ") + name, CUDA_ERROR_NOT_FOUND);
+    }
+    return address;
+  };
+#define ENTRY(name, version) \
+  this->name = reinterpret_cast<decltype(this->name)>(find(#name, version));
+#include "tools/harness/driver.def"
+#undef ENTRY
   check(this->cuInit(0), "cuInit");
 }
 

@@ -13,67 +13,15 @@
 
 namespace support {
 
-// Every entry point that tests and tools call.
-#define NVFP4_SUPPORT_DRIVER(X)  \
-  X(cuInit)                      \
-  X(cuDriverGetVersion)          \
-  X(cuGetErrorName)              \
-  X(cuDeviceGetCount)            \
-  X(cuDeviceGet)                 \
-  X(cuDeviceGetName)             \
-  X(cuDeviceGetAttribute)        \
-  X(cuDeviceTotalMem)            \
-  X(cuDevicePrimaryCtxRetain)    \
-  X(cuDevicePrimaryCtxRelease)   \
-  X(cuCtxSetCurrent)             \
-  X(cuCtxGetCurrent)             \
-  X(cuCtxSynchronize)            \
-  X(cuCtxCreate)                 \
-  X(cuCtxDestroy)                \
-  X(cuCtxPopCurrent)             \
-  X(cuDevicePrimaryCtxReset)     \
-  X(cuMemAlloc)                  \
-  X(cuMemFree)                   \
-  X(cuMemcpyDtoD)                \
-  X(cuMemcpyHtoD)                \
-  X(cuMemcpyDtoH)                \
-  X(cuMemsetD8)                  \
-  X(cuModuleLoadData)            \
-  X(cuModuleLoadDataEx)          \
-  X(cuModuleGetFunction)         \
-  X(cuModuleGetGlobal)           \
-  X(cuModuleUnload)              \
-  X(cuFuncSetAttribute)          \
-  X(cuLaunchKernel)              \
-  X(cuLaunchKernelEx)            \
-  X(cuTensorMapEncodeTiled)      \
-  X(cuStreamCreate)              \
-  X(cuStreamSynchronize)         \
-  X(cuStreamDestroy)             \
-  X(cuStreamWaitEvent)           \
-  X(cuStreamBeginCapture)        \
-  X(cuStreamEndCapture)          \
-  X(cuGraphGetEdges)             \
-  X(cuGraphGetNodes)             \
-  X(cuGraphInstantiateWithFlags) \
-  X(cuGraphLaunch)               \
-  X(cuGraphExecDestroy)          \
-  X(cuGraphDestroy)              \
-  X(cuEventCreate)               \
-  X(cuEventRecord)               \
-  X(cuEventSynchronize)          \
-  X(cuEventElapsedTime)          \
-  X(cuEventDestroy)
-
 struct DriverError : std::runtime_error {
   CUresult result;
   DriverError(const std::string& text, CUresult r) : std::runtime_error(text), result(r) {}
 };
 
 struct Driver {
-#define X(name) decltype(&::name) name = nullptr;
-  NVFP4_SUPPORT_DRIVER(X)
-#undef X
+#define ENTRY(name, version) decltype(&::name) name = nullptr;
+#include "tools/harness/driver.def"
+#undef ENTRY
 
   // The process's driver, initialised; throws DriverError with a sentence where there is none.
   static const Driver& get();
