@@ -53,11 +53,11 @@ constexpr Division kNine{9, 9, 9}, kSeventeen{17, 17, 17}, kSparse{9, 512, 26};
 // Of each k-block the first step, except in the last of six: one, two, or six of 256.
 constexpr int64_t kOne = 64, kTwo = 512, kSix = 1344;
 
-// Every group that has rows begins a tile. On a GPU four column tiles and as many token tiles as
-// give each of its SMs enough; with one SM one of each.
+// Every group that has rows begins a tile. On a GPU two column tiles and as many token tiles as give
+// each of its SMs enough; with one SM one of each.
 GroupedProblem problem_of(const Gpu& gpu, const Entry& entry, const Division& division, int64_t k) {
   const TileOf& tile = tile_of(entry.variant);
-  const int64_t sms = gpu.info.sms, across = std::min<int64_t>(sms, 4);
+  const int64_t sms = gpu.info.sms, across = std::min<int64_t>(sms, 2);
   const int64_t each = division.with_rows * across;
   const int64_t token_tiles = (division.tiles * sms + each - 1) / each;
   std::vector<int32_t> ends;

@@ -60,7 +60,12 @@ sanitize() {
 }
 
 case $part in
-  gemm) "$test" ;;
+  gemm) # a GPU that hangs ends with its process, and says nothing
+    timeout -k 5 200 "$test" '[late]'
+    status=$?
+    [ $status -lt 124 ] || die "grouped products did not end within 200 s (status $status)"
+    "$test" '~[late]~[.]' && [ $status -eq 0 ]
+    ;;
   ptx) # a process for each instruction: a fault of one hides nothing of the others
     [ -x "$emulator_test" ] || die "no $emulator_test: make build/emulator_hw_test first"
     bad=
