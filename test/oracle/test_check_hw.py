@@ -66,6 +66,19 @@ class CheckHw(stand_in.StandIns):
         self.write("nvfp4_test", "echo nothing\n")
         self.assertEqual(self.run_script("sanitize", "memcheck").returncode, 1)
 
+    def test_what_hung_a_gpu_runs_first_and_ends_the_part(self):
+        self.write("nvfp4_test", 'echo "$1"; [ "$1" != "$BAD" ]\n')
+        done = self.run_script("gemm", BAD="nothing")
+        self.assertEqual((done.returncode, done.stdout), (0, "[late]\n~[late]~[.]\n"))
+        for bad in ("[late]", "~[late]~[.]"):
+            done = self.run_script("gemm", BAD=bad)
+            self.assertEqual((done.returncode, done.stdout), (1, "[late]\n~[late]~[.]\n"))
+        # A time limit that passes has the status 124.
+        self.write("nvfp4_test", 'echo "$1"; exit 124\n')
+        done = self.run_script("gemm")
+        self.assertEqual((done.returncode, done.stdout), (1, "[late]\n"))
+        self.assertIn("did not end", done.stderr)
+
     def test_instructions_are_tested_apart(self):
         self.write("emulator_hw_test", "echo \"$1\"; [ \"$1\" != '[tma]' ]\n")
         done = self.run_script("ptx")
