@@ -50,7 +50,7 @@ struct Division {
 };
 constexpr Division kNine{9, 9, 9}, kSeventeen{17, 17, 17}, kSparse{9, 512, 26};
 
-// Of each k-block the first step, except in the last of six: one, two, or six of 256.
+// K of one k-block of 256 with its first step alone, of two, and of six, the last with one step.
 constexpr int64_t kOne = 64, kTwo = 512, kSix = 1344;
 
 // Every group that has rows begins a tile. On a GPU two column tiles and as many token tiles as give
