@@ -13,6 +13,7 @@ from contextlib import nullcontext
 import torch
 from torch.autograd import forward_ad as _forward_ad
 from torch.utils import flop_counter
+from torch._C._functorch import is_batchedtensor as _is_batched
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from nvfp4gemm import _eager
@@ -533,6 +534,9 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
 def _into(out, d):
     if out is None:
         return d
+    if not Torch.compiling() and _is_batched(d) and not _is_batched(out):
+        raise ValueError("out is one array, and torch.vmap has a result for each member of its "
+                         "batch; leave out away")
     with torch.inference_mode(out.is_inference()) if _of_inference(out) else nullcontext():
         return out.copy_(d.reshape(out.shape))
 

@@ -233,10 +233,11 @@ class WatchedOnTheCpu(Otherwise, unittest.TestCase):
 
 
 class Compiled(Otherwise):
-    """As one graph. What torch.compile hands its own operators, or looks at itself, is refused in
-    words of torch."""
+    """As one graph. What torch.compile hands no operator, or looks at itself, is refused in words
+    of torch."""
     refused = (Exception,)
-    left_out = ("a class with a function of its own", "made in inference mode")
+    left_out = ("a class with a function of its own", "a class with a dispatch of its own",
+                "made in inference mode", "a list")
     rows = ("linear, x [6, 32]", "linear, 4-bit x, x|k [6, 32]", "linear, bias [10]",
             "mm, c [6, 10]", "mm by columns, c [6, 10]", "gated_linear, x [6, 32]",
             "gated_linear, gate_bias [10]", "gated_linear, up_bias [10]",

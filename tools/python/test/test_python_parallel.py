@@ -39,7 +39,7 @@ def run(backend, *arguments, seconds=240):
         return said[0]
 
 
-class Parallel(unittest.TestCase):
+class OfTorch(unittest.TestCase):
     @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(),
                          "torch has no gloo here")
     def test_two_processes_on_the_cpu(self):

@@ -263,7 +263,11 @@ def _capability(_):
 
 
 compiler = types.SimpleNamespace(is_compiling=lambda: False)
-autograd = types.SimpleNamespace(graph=types.SimpleNamespace(increment_version=_increment_version))
-_C = types.SimpleNamespace(_cuda_getDevice=lambda: 0, _cuda_getCurrentRawStream=lambda _: None)
+autograd = types.SimpleNamespace(graph=types.SimpleNamespace(increment_version=_increment_version),
+                                 forward_ad=types.SimpleNamespace(_current_level=-1))
+_C = types.SimpleNamespace(
+    _cuda_getDevice=lambda: 0, _cuda_getCurrentRawStream=lambda _: None,
+    _len_torch_dispatch_stack=lambda: 0, _is_tracing=lambda: False,
+    _are_functorch_transforms_active=lambda: False)
 cuda = types.SimpleNamespace(mem_get_info=lambda _: None, get_device_capability=_capability,
                              device=lambda _: contextlib.nullcontext())
