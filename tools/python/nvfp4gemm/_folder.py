@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What a checkpoint's folder says of its files: which of them has a tensor (an index), and which
 layers have a transform before or after their product (a configuration)."""
-import json
 import os
 import re
 from typing import NamedTuple
 
 from nvfp4gemm._dialects import FOLDER, TRANSFORM
-from nvfp4gemm._safetensors import FormatError, object_of
+from nvfp4gemm._safetensors import FormatError, parse_json
 
 _MAP = "weight_map"
 _KEYS = {word for what, word in TRANSFORM if what == "key"}
@@ -77,12 +76,10 @@ def _named(folder, what):
 
 def _read(path):
     """JSON, in which Python's words for infinity may stand."""
+    with open(path, "rb") as file:
+        text = file.read()
     try:
-        with open(path, "rb") as file:
-            return json.loads(file.read().decode("utf-8-sig"), object_pairs_hook=object_of,
-                              parse_constant=lambda _: None)
-    except RecursionError:
-        raise FormatError(path, "is JSON nested too deeply") from None
+        return parse_json(text.decode("utf-8-sig"), parse_constant=lambda _: None)
     except ValueError as error:
         raise FormatError(path, f"is no JSON: {error}") from None
 

@@ -15,9 +15,8 @@ _BITS = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "BOOL": 8, "U8": 8, "I8": 8, "F8_E
          "C64": 64}
 
 
-# What moves a cursor, ends a line or reverses what follows. A byte that is no UTF-8 is U+DC80 to
-# U+DCFF.
-_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\udc80-\udcff]")
+# What moves a cursor, ends a line or reverses what follows, and surrogates, which no UTF-8 has.
+_CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def shown(text):
@@ -34,7 +33,7 @@ class FormatError(ValueError):
         self.file = file
 
 
-def object_of(pairs):
+def _object(pairs):
     """A JSON object without equal keys."""
     found = {}
     for name, value in pairs:
@@ -44,12 +43,17 @@ def object_of(pairs):
     return found
 
 
-def parse_json(text):
+def parse_json(text, **options):
     """JSON without equal keys. ValueError in words for everything else, deep nesting too."""
     try:
-        return json.loads(text, object_pairs_hook=object_of)
+        said = json.loads(text, object_pairs_hook=_object, **options)
+        if (b"\\u" if isinstance(text, bytes) else "\\u") in text:
+            json.dumps(said, ensure_ascii=False).encode()
+        return said
     except RecursionError:
         raise ValueError("JSON nested too deeply") from None
+    except UnicodeEncodeError:
+        raise ValueError("JSON that is none: a surrogate alone") from None
     except UnicodeDecodeError:
         raise ValueError("JSON that is none: text that is no UTF-8") from None
     except json.JSONDecodeError as error:

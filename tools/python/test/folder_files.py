@@ -199,6 +199,9 @@ CASES = [
      {None: "names '/etc/c.safetensors'", "m.1": "is in '/etc/c.safetensors'; expected a file of"}),
     ("an index that is no JSON", lambda: two().text(INDEX, b"{"), ["m.0", "m.1"],
      {None: "index.json is no JSON"}),
+    ("a surrogate alone", lambda: two().text(
+        INDEX, b'{"weight_map": {"m.0.weight": "a\\ud800.safetensors"}}'), ["m.0", "m.1"],
+     {None: "index.json is no JSON"}),
     ("an index of a list", lambda: two().text(INDEX, {"weight_map": ["a"]}), ["m.0", "m.1"],
      {None: "index.json is no index: it has no weight_map of names"}),
     ("an index of numbers", lambda: two().text(INDEX, {"weight_map": {"m.0.weight": 3}}),

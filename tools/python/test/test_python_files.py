@@ -32,6 +32,7 @@ HOSTILE = [
     ("no object", b"[1, 2]", b"", "its header is no JSON object"),
     ("no JSON", b"{,}", b"", "is no safetensors file"),
     ("no UTF-8", b'{"\xff": 1}', b"", "is no safetensors file"),
+    ("a surrogate alone", b'{"\\ud800": {}}', b"", "a surrogate alone"),
     ("deep", b'{"w":' + b"[" * 100000 + b"]" * 100000 + b"}", b"", "nested too deeply"),
     ("one key twice", b'{"w":' + json.dumps(FINE).encode() + b',"w":' + json.dumps(FINE).encode() +
      b"}", b"1234", "the key 'w' twice"),
