@@ -140,7 +140,9 @@ __device__ void dequantize(const QuantizeParams& p) {
     const bool ue8m0 = p.format != kFormatNvfp4;
     const uint32_t code = q.scales[batch * p.scales_batch_bytes +
                                    scale_of_block(q, row, place.block, p.format == kFormatMxfp4)];
-    const float scale = e4m3_value(code & 0x7F);
+    // Before 9.0 e4m3_value() makes 480 of NaN.
+    const float scale = (code & kScaleNan) == kScaleNan ? __uint_as_float(0x7FFFFFFF)
+                                                        : e4m3_value(code & kScaleNan);
     const uint8_t* codes = q.codes + batch * p.codes_batch_bytes + row * q.codes_row_bytes +
                            static_cast<int64_t>(place.block) * (kBlock / 2);
     Words<Type> x{};

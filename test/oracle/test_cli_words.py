@@ -233,8 +233,8 @@ class Help(unittest.TestCase):
         for command in COMMANDS:
             self.assertEqual(sorted(self.completed(command, "--")), options_in_help(command))
         self.assertEqual(sorted(self.completed("explain", "--gpu", "")),
-                         ["A100", "A40", "B200", "B300", "GB10", "H100", "H200", "RTX4090", "RTX5090",
-                          "RUBIN", "THOR"])
+                         ["A100", "A40", "B200", "B300", "GB10", "H100", "H200", "RTX4090",
+                          "RTX5090", "RUBIN", "THOR"])
         self.assertEqual(self.completed("run", "--data", "g"), ["gpumode"])
         self.assertEqual(sorted(self.completed("generate", "")), sorted(["man", "bash", "--help"]))
 
