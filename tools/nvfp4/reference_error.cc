@@ -111,7 +111,8 @@ ReferenceError compare_with(const MatrixBytes& matrix, const std::vector<double>
     }
     for (const float value : values) norm += double(value) * value;
     error += squares(own, values);
-    const float t = amax > 0 && !matrix.ue8m0() ? amax / 2688 : 1;
+    const float quotient = matrix.ue8m0() ? 0 : amax / 2688;
+    const float t = quotient > 0 ? quotient : 1;  // as nvfp4_quantize makes it by AMAX
     anew += squares(quantized_anew(matrix, values, count, t), values);
   }
   if (norm == 0) return {};

@@ -49,8 +49,8 @@ def quantize(x, tensor_scale, scale_layout, format):
         abi.check(abi.lib.nvfp4_quantize_reference(desc))
         return codes, scales, rows, k, tensor_scale, scale_layout, format
     if tensor_scale is None:
-        amax = arrays.largest_finite(x)
-        tensor_scale = abi.c_float(amax / 2688).value or 1.0
+        # 1 where the quotient is 0 in fp32, as on a GPU.
+        tensor_scale = abi.c_float(arrays.largest_finite(x) / 2688).value or 1.0
     tensor_scale = abi.c_float(door.value(tensor_scale, "tensor_scale")).value
     abi.check(abi.lib.nvfp4_quantize_host(
         arrays.address(x), k, rows, k, tensor_scale, arrays.address(codes), 2 * codes.shape[1],
