@@ -9,11 +9,10 @@
  * Sums are fp32. C, bias and act take part only where fields ask for them.
  *
  *     nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
- *     g.m = 128; g.n = 7168; g.k = 2048; g.l = 1;
+ *     g.m = 128; g.n = 7168; g.k = 2048;
  *     g.a = a; g.a_ld = g.k; g.a_scales = sfa; g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
  *     g.b = b; g.b_ld = g.k; g.b_scales = sfb; g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
  *     g.d = d; g.d_ld = g.n; g.d_type = NVFP4_TYPE_F16;
- *     g.alpha = 1.0f;
  *     nvfp4_gemm_workspace_bytes(&g, 90, &g.workspace_bytes);  (then allocate g.workspace)
  *     if (nvfp4_gemm_run(&g, stream) != NVFP4_SUCCESS) puts(nvfp4_last_error());
  *
@@ -44,9 +43,10 @@
  *            driver call of its own. If the driver refuses one of these calls, the earlier ones are
  *            already enqueued.
  * LOGGING    NVFP4_LOG=0..3 in the environment: 0 silent (default), 1 errors, 2 one line per call
- *            with a command line that reproduces it, 3 details. Lines go to stderr, or to a
- *            callback (nvfp4_set_log_callback). The library reads no other variable and opens no
- *            file.
+ *            with a command line that reproduces it, 3 details. At level 2 a line begins with
+ *            "note:" if a product leaves D as it was (M, N or L is 0), multiplies by an alpha or
+ *            alpha2 of 0, or gives all groups one B. Lines go to stderr, or to a callback
+ *            (nvfp4_set_log_callback). The library reads no other variable and opens no file.
  * VERSIONS   The soname is libnvfp4gemm.so.0, and each function has the symbol version NVFP4GEMM_0.
  *            For all of 0.x no function, enumerator or field changes its name, value, offset or
  *            meaning. Structs grow at their end only, and 0 in a new field means the old behaviour.
@@ -332,9 +332,10 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
 
 /* One problem: L independent products that share M, N, K and the leading dimensions.
  *
- * Start from NVFP4_GEMM_DESC_INIT or memset to 0 and set struct_size. Sizes, leading dimensions and
- * batch strides count elements, except where a name says _bytes. Rules, for every call that takes
- * it:
+ * Start from NVFP4_GEMM_DESC_INIT, which sets struct_size, l = 1 and alpha = 1. If you memset the
+ * struct to 0 instead, set these three yourself: with l = 0 nothing is computed, with alpha = 0 the
+ * product counts as 0. Sizes, leading dimensions and batch strides count elements, except where a
+ * name says _bytes. Rules, for every call that takes it:
  *   struct_size  sizeof(nvfp4_gemm_desc). Smaller is accepted down to where d_amax begins: what
  *                is not there is 0. Larger (up to 4096) is accepted when the bytes this library
  *                does not know are zero.
@@ -345,7 +346,10 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   variant      NULL or the name of a variant, which a refusal lists; "NAME/2" cuts K in 2 parts.
  *   empty        m, n or l = 0: success, nothing is read, written or enqueued, and no rule below is
  *                looked at. K = 0 gives acc = +0; A, B and their scales are not looked at.
- *   tiles        ceil(M/256) * ceil(N/128) * L below 2^31; with a forced variant, its own tile's.
+ *   tiles        ceil(M/256) * ceil(N/128) * L below 2^31; if `variant` is set, its tile sizes
+ *                apply. No kernel of a plan has more than 2^31-1 CTAs. So fewer tiles are possible
+ *                if the kernels have smaller tiles, several CTAs a tile or several K partitions, and
+ *                if tokens are decoded into the workspace. Beyond, the status is LIMIT.
  *   together     a_type F16 or BF16: a_scales is NULL, a_scale_layout may be UNSET, the stride of
  *                the scales is not looked at. c_type says that there is a C: with one, c is not
  *                NULL, unless beta = 0 comes by value: then C is never read, and c_ld, its stride
@@ -358,9 +362,8 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                tensor scales, alpha_device, beta_device: aligned as their type is.
  *   questions    nvfp4_gemm_supported, _workspace_bytes and _explain skip rules about addresses
  *                where every address is NULL: types and scalar_mode say what will be given.
- *   workspace    at least nvfp4_gemm_workspace_bytes(), apart from D and from all that is read.
- *                What it holds before does not matter. Work that may run at the same time needs one
- *                each.
+ *   workspace    at least nvfp4_gemm_workspace_bytes(). What it holds before does not matter. Work
+ *                that may run at the same time needs one each.
  *   a_ld, b_ld   >= K, multiple of 32 (16 bytes; a K of 48 has rows of 64), below 2^41.
  *                a_type F16 or BF16: a_ld and the stride of a are multiples of 8, below 2^39.
  *   c_ld, d_ld   >= N, column-major >= M; any such number (multiples of 8 are stored faster).
@@ -369,9 +372,10 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                must not touch each other: >= (M-1) * d_ld + N, or rows interleave with stride
  *                >= N and d_ld >= (L-1) * stride + N; column-major with M and N exchanged. c: >= 0,
  *                any.
- *   overlap      the bytes from D's first to its last element share none with what is read, padding
- *                of scales included. But C may be D: the same address, type, c_ld and, where L > 1,
- *                stride. Each array ends within the address space.
+ *   overlap      what is written (D, its scales, the maxima and the workspace, each from its first
+ *                to its last byte) shares no byte with any other array, padding of scales included.
+ *                But C may be D: the same address, type, c_ld and, where L > 1, stride. Each array
+ *                ends within the address space.
  *
  * A, B: two elements per byte, the one with the lower k in the low nibble. E2M1 codes 0 to 7 are
  * 0, 0.5, 1, 1.5, 2, 3, 4, 6, and 8 more is the negative; of UE4M3 0x38 is 1, 0x40 2, 0x7E 448 and
@@ -396,13 +400,15 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                (finite). Without b2 all of its fields are NULL and 0. In questions without
  *                addresses an alpha2 other than 0 says that there will be a b2.
  *   amax         d_amax receives the largest |act(x)| (gated: |act(x) * y|) of D, d_row_amax that
- *                of each row: of the fp32 values before D's rounding, together with what is there,
- *                so you clear both to 0 before, and may let several products add to one. A NaN
- *                makes the maximum NaN, 0x7FFFFFFF. The bits depend on no order. Aligned to 4
- *                bytes, apart from D, its scales, what is read, and each other. Untouched where M,
- *                N or L is 0. Such a product has the general epilogue. Both may be given or one;
- *                a plan that was made with one takes another address of it. Of a grouped product
- *                d_row_amax is [m], and rows of no group are untouched. */
+ *                of each row: of the fp32 values before D's rounding. A NaN makes the maximum NaN,
+ *                0x7FFFFFFF. The stored value takes part: clear both to 0 first, or let several
+ *                products add to one. It must be 0, positive, or the NaN 0x7FFFFFFF. Values are
+ *                compared as int32_t, so any other NaN without a sign stays, but perhaps with its
+ *                own bits, and whatever has the sign bit set, NaN included, counts as less than 0.
+ *                The bits depend on no order. Aligned to 4 bytes. Untouched where M, N or L is 0.
+ *                Such a product has the general epilogue. Both may be given or one; a plan that was
+ *                made with one takes another address of it. Of a grouped product d_row_amax is [m],
+ *                and rows of no group are untouched. */
 typedef struct nvfp4_gemm_desc {
   uint64_t struct_size;
 
@@ -474,16 +480,29 @@ typedef struct nvfp4_gemm_desc {
   int32_t reserved2[4];                /* 0                                                       */
 } nvfp4_gemm_desc;
 
-/* Everything except struct_size is 0. That includes alpha: set it, or D is all 0. */
+/* l and alpha are 1, everything else is 0. alpha2 is 0, too, since any other value announces a b2:
+ * a gated product with a host alpha2 sets it. */
 #ifdef __cplusplus
 static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
   nvfp4_gemm_desc desc = nvfp4_gemm_desc();
   desc.struct_size = sizeof desc;
+  desc.l = 1;
+  desc.alpha = 1;
   return desc;
 }
 #define NVFP4_GEMM_DESC_INIT nvfp4_gemm_desc_init()
 #else
-#define NVFP4_GEMM_DESC_INIT {.struct_size = sizeof(nvfp4_gemm_desc)}
+#define NVFP4_GEMM_DESC_INIT {.struct_size = sizeof(nvfp4_gemm_desc), .l = 1, .alpha = 1}
+#endif
+
+/* For the other structs: struct_size is set, everything else is 0. */
+#ifdef __cplusplus
+#define NVFP4_DEFINE_INIT_(type)       \
+  static inline type type##_init() {   \
+    type made = type();                \
+    made.struct_size = sizeof made;    \
+    return made;                       \
+  }
 #endif
 
 /* ---- Run ------------------------------------------------------------------------------------- */
@@ -564,6 +583,12 @@ typedef struct nvfp4_gemm_addresses {
   const float *group_alpha;
   const float *group_alpha2, *group_d_tensor_scale;  /*                                      (**) */
 } nvfp4_gemm_addresses;
+#ifdef __cplusplus
+NVFP4_DEFINE_INIT_(nvfp4_gemm_addresses)
+#define NVFP4_GEMM_ADDRESSES_INIT nvfp4_gemm_addresses_init()
+#else
+#define NVFP4_GEMM_ADDRESSES_INIT {.struct_size = sizeof(nvfp4_gemm_addresses)}
+#endif
 
 /* Enqueues the plan's product on `stream` of the current context, as nvfp4_gemm_run does and with
  * the same bits. `addresses` may be NULL. Replacing a or b costs one tensor map each.
@@ -658,6 +683,12 @@ typedef struct nvfp4_plan_info {
   int32_t epilogue;                    /* NVFP4_EPILOGUE_..                                       */
   int32_t reserved[5];                 /* 0                                                       */
 } nvfp4_plan_info;
+#ifdef __cplusplus
+NVFP4_DEFINE_INIT_(nvfp4_plan_info)
+#define NVFP4_PLAN_INFO_INIT nvfp4_plan_info_init()
+#else
+#define NVFP4_PLAN_INFO_INIT {.struct_size = sizeof(nvfp4_plan_info)}
+#endif
 
 /* Fills *info with the plan of the problem on a device of that compute capability and of sm_count
  * SMs. No driver. The variant, tiles, K partitions and the workspace depend on the problem alone,
@@ -693,6 +724,9 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *   gemm         rules as for one product, with m the rows that exist, l the groups, b and b2
  *                [l][n][k] and a, d [m]; batch strides of a, c and d are not looked at. It is read
  *                during the call only.
+ *   b_shared     0: each group has its own B, so with l above 1 b_batch_stride and
+ *                b_scales_batch_stride_bytes are above 0. 1: all groups use one B (and one b2), and
+ *                with l above 1 both strides are 0.
  *   rows         yours to see to: ENDS never fall and the last is at most m; COUNTS are 0 to
  *                capacity. The kernel cuts what is not: nothing outside D is written. Rows of no
  *                group keep their bytes. With COUNTS capacity is at least 1 and capacity * l
@@ -704,7 +738,10 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *                first factor is l * ceil(capacity/t). A gated tile of 9.0 has w/2 columns of D.
  *   scales       128X4: each group begins a new tile of 128 rows; LINEAR: as without groups. On 9.0
  *                those of A are LINEAR. scale_rows are yours to see to as well: the kernel reads
- *                scales where they say. */
+ *                scales where they say.
+ *   overlap      as for one product, and rows, scale_rows, group_alpha and group_alpha2 are read,
+ *                too. A's scales take nvfp4_grouped_scale_bytes(m, l, k, ...) bytes, with COUNTS
+ *                and 128X4 nvfp4_scale_bytes_for(capacity, k, ...) bytes a group. */
 typedef struct nvfp4_grouped_desc {
   uint64_t struct_size;
   const nvfp4_gemm_desc *gemm;
@@ -718,8 +755,15 @@ typedef struct nvfp4_grouped_desc {
   int64_t capacity;                    /* COUNTS: rows from one group to the next; ENDS: 0        */
   int32_t rows_kind;                   /* NVFP4_ROWS_ENDS or _COUNTS                              */
   int32_t rows_hint;                   /* rows of a usual group, for the planner; 0: unknown      */
-  int32_t reserved[4];                 /* 0                                                       */
+  int32_t b_shared;                    /* 1: all groups use one B                                 */
+  int32_t reserved[3];                 /* 0                                                       */
 } nvfp4_grouped_desc;
+#ifdef __cplusplus
+NVFP4_DEFINE_INIT_(nvfp4_grouped_desc)
+#define NVFP4_GROUPED_DESC_INIT nvfp4_grouped_desc_init()
+#else
+#define NVFP4_GROUPED_DESC_INIT {.struct_size = sizeof(nvfp4_grouped_desc)}
+#endif
 
 /* Each works as the function for nvfp4_gemm_desc of the same name. nvfp4_gemm_plan_run runs a
  * grouped plan, and nvfp4_gemm_plan_destroy destroys it.
@@ -843,6 +887,12 @@ typedef struct nvfp4_quantize_desc {
   int32_t format, scale_rule;
   int32_t reserved[1];                 /* 0                                                       */
 } nvfp4_quantize_desc;
+#ifdef __cplusplus
+NVFP4_DEFINE_INIT_(nvfp4_quantize_desc)
+#define NVFP4_QUANTIZE_DESC_INIT nvfp4_quantize_desc_init()
+#else
+#define NVFP4_QUANTIZE_DESC_INIT {.struct_size = sizeof(nvfp4_quantize_desc)}
+#endif
 
 /* Bytes of workspace that nvfp4_quantize needs: 0 except for AMAX. Addresses are not looked at. No
  * driver is needed.
@@ -913,6 +963,12 @@ typedef struct nvfp4_fused_quantize_desc {
   int32_t format, scale_rule;
   int32_t reserved[1];                 /* 0                                                       */
 } nvfp4_fused_quantize_desc;
+#ifdef __cplusplus
+NVFP4_DEFINE_INIT_(nvfp4_fused_quantize_desc)
+#define NVFP4_FUSED_QUANTIZE_DESC_INIT nvfp4_fused_quantize_desc_init()
+#else
+#define NVFP4_FUSED_QUANTIZE_DESC_INIT {.struct_size = sizeof(nvfp4_fused_quantize_desc)}
+#endif
 
 /* One kernel on `stream` of the current context. Allocates nothing, waits for nothing, may be
  * captured. Nothing but codes and scales of elements that exist, and the residual, is written.
@@ -924,6 +980,7 @@ NVFP4_API nvfp4_status nvfp4_fused_quantize(const nvfp4_fused_quantize_desc *des
 NVFP4_API nvfp4_status nvfp4_fused_quantize_host(const nvfp4_fused_quantize_desc *desc);
 
 #ifdef __cplusplus
+#undef NVFP4_DEFINE_INIT_
 }
 #endif
 

@@ -144,7 +144,7 @@ static const float one = 1.0f;
 /* In host memory, for the reference. */
 static nvfp4_gemm_desc describe(const matrix* a, const matrix* b, const float* bias) {
   nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
-  g.m = M, g.n = N, g.k = K, g.l = 1;
+  g.m = M, g.n = N, g.k = K;
   g.a = a->codes, g.a_ld = K, g.a_scales = a->scales;
   g.b = b->codes, g.b_ld = K, g.b_scales = b->scales;
   g.a_scale_layout = a->layout, g.b_scale_layout = b->layout;

@@ -143,11 +143,10 @@ constexpr int32_t kLinear = NVFP4_SCALE_LAYOUT_LINEAR, kTiles = NVFP4_SCALE_LAYO
 
 nvfp4_gemm_desc describe() {
   nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
-  g.m = tokens, g.n = outputs, g.k = inputs, g.l = 1;
+  g.m = tokens, g.n = outputs, g.k = inputs;
   g.a_ld = g.b_ld = inputs, g.d_ld = outputs, g.d_type = NVFP4_TYPE_BF16;
   g.a_scale_layout = kLinear, g.b_scale_layout = kTiles;
   g.bias_type = NVFP4_TYPE_F32;
-  g.alpha = 1;
   return g;
 }
 

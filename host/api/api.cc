@@ -5,7 +5,8 @@
 #include "host/base/status.h"
 #include "host/plan/checked.h"
 #include "host/plan/plan.h"
-#include "host/problem/rule.h"
+#include "host/problem/buffers.h"
+#include "host/problem/notes.h"
 #include "host/reference/quantize/fused.h"
 #include "host/reference/quantize/quantize.h"
 #include "host/reference/quantize/quantize_typed.h"
@@ -21,6 +22,12 @@
 namespace nvfp4 {
 
 namespace {
+
+// What a function answers that gets a matrix without rows or columns.
+nvfp4_status nothing(const char* function, int64_t rows, int64_t k) {
+  note_empty_matrix(function, rows, k);
+  return NVFP4_SUCCESS;
+}
 
 nvfp4_status check_and_plan(const nvfp4_gemm_desc* desc, int32_t capability, CheckedGemm* checked,
                             Plan* plan) {
@@ -45,7 +52,10 @@ const char* nvfp4_last_error(void) { return last_error(); }
 nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc* desc, void* stream) {
   CheckedGemm checked;
   NVFP4_TRY(check_gemm(desc, Caller::run, &checked));
-  if (checked.empty) return NVFP4_SUCCESS;
+  if (checked.empty) {
+    note_empty(*checked.desc);
+    return NVFP4_SUCCESS;
+  }
   Site site;
   PreparedGemm prepared{};
   NVFP4_TRY(find_site(&site));
@@ -61,12 +71,10 @@ nvfp4_status nvfp4_prepare(void) {
 }
 
 nvfp4_status nvfp4_selftest(void* workspace, uint64_t workspace_bytes, void* stream) {
-  NVFP4_TRY(rule_not_null("workspace", workspace));
-  NVFP4_TRY(rule_aligned("workspace", workspace, 256));
   if (workspace_bytes > INT64_MAX) return too_far("workspace");
-  AddressRange range;
-  NVFP4_TRY(
-      rule_address_range("workspace", workspace, static_cast<int64_t>(workspace_bytes), &range));
+  Buffers buffers;
+  NVFP4_TRY(buffers.add_aligned("workspace", workspace, static_cast<int64_t>(workspace_bytes), 256,
+                                Use::written));
   return run_selftest(workspace, workspace_bytes, stream);
 }
 
@@ -79,7 +87,7 @@ nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc* desc, int32_t compute_c
   Plan plan;
   NVFP4_TRY(check_and_plan(desc, compute_capability, &checked, &plan));
   if (checked.sizes_alone) return NVFP4_SUCCESS;  // not allocated yet, so not too small
-  return check_workspace(*checked.desc, plan.workspace_bytes);
+  return check_workspace(*checked.desc, nullptr, plan.workspace_bytes);
 }
 
 nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc* desc, int32_t compute_capability,
@@ -129,7 +137,12 @@ nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void* user, int
 nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc* desc) {
   CheckedGemm checked;
   NVFP4_TRY(check_gemm(desc, Caller::reference, &checked));
-  if (!checked.empty) reference_gemm(*checked.desc);
+  if (checked.empty) {
+    note_empty(*checked.desc);
+    return NVFP4_SUCCESS;
+  }
+  note_values(*checked.desc, nullptr);
+  reference_gemm(*checked.desc);
   return NVFP4_SUCCESS;
 }
 
@@ -147,10 +160,9 @@ nvfp4_status nvfp4_scale_convert_host(const void* src, int32_t src_layout, void*
                                       int32_t dst_layout, int64_t rows, int64_t k) {
   bool empty;
   NVFP4_TRY(check_scale_convert(src, src_layout, dst, dst_layout, rows, k, &empty));
-  if (!empty) {
-    convert_scales(static_cast<const uint8_t*>(src), src_layout, static_cast<uint8_t*>(dst),
-                   dst_layout, rows, k / kScaleBlock);
-  }
+  if (empty) return nothing("nvfp4_scale_convert_host", rows, k);
+  convert_scales(static_cast<const uint8_t*>(src), src_layout, static_cast<uint8_t*>(dst),
+                 dst_layout, rows, k / kScaleBlock);
   return NVFP4_SUCCESS;
 }
 
@@ -160,10 +172,9 @@ nvfp4_status nvfp4_quantize_host(const float* x, int64_t x_ld, int64_t rows, int
   bool empty;
   NVFP4_TRY(check_quantize(x, x_ld, rows, k, tensor_scale, codes, codes_ld, scales, scale_layout,
                            &empty));
-  if (!empty) {
-    quantize(x, x_ld, rows, k, tensor_scale, static_cast<uint8_t*>(codes), codes_ld,
-             static_cast<uint8_t*>(scales), scale_layout);
-  }
+  if (empty) return nothing("nvfp4_quantize_host", rows, k);
+  quantize(x, x_ld, rows, k, tensor_scale, static_cast<uint8_t*>(codes), codes_ld,
+           static_cast<uint8_t*>(scales), scale_layout);
   return NVFP4_SUCCESS;
 }
 
@@ -173,10 +184,9 @@ nvfp4_status nvfp4_dequantize_host(const void* codes, int64_t codes_ld, const vo
   bool empty;
   NVFP4_TRY(check_quantize(x, x_ld, rows, k, tensor_scale, codes, codes_ld, scales, scale_layout,
                            &empty));
-  if (!empty) {
-    dequantize(static_cast<const uint8_t*>(codes), codes_ld, static_cast<const uint8_t*>(scales),
-               scale_layout, rows, k, tensor_scale, x, x_ld);
-  }
+  if (empty) return nothing("nvfp4_dequantize_host", rows, k);
+  dequantize(static_cast<const uint8_t*>(codes), codes_ld, static_cast<const uint8_t*>(scales),
+             scale_layout, rows, k, tensor_scale, x, x_ld);
   return NVFP4_SUCCESS;
 }
 
@@ -191,26 +201,30 @@ nvfp4_status nvfp4_quantize_workspace_bytes(const nvfp4_quantize_desc* desc, uin
 nvfp4_status nvfp4_quantize(const nvfp4_quantize_desc* desc, void* stream) {
   bool empty;
   NVFP4_TRY(check_quantizer(desc, QuantizerCall::quantize, &empty));
-  return empty ? NVFP4_SUCCESS : enqueue_quantize(*desc, stream);
+  if (empty) return nothing("nvfp4_quantize", desc->rows, desc->k);
+  return enqueue_quantize(*desc, stream);
 }
 
 nvfp4_status nvfp4_dequantize(const nvfp4_quantize_desc* desc, void* stream) {
   bool empty;
   NVFP4_TRY(check_quantizer(desc, QuantizerCall::dequantize, &empty));
-  return empty ? NVFP4_SUCCESS : enqueue_dequantize(*desc, stream);
+  if (empty) return nothing("nvfp4_dequantize", desc->rows, desc->k);
+  return enqueue_dequantize(*desc, stream);
 }
 
 nvfp4_status nvfp4_quantize_reference(const nvfp4_quantize_desc* desc) {
   bool empty;
   NVFP4_TRY(check_quantizer(desc, QuantizerCall::quantize_host, &empty));
-  if (!empty) quantize_typed(*desc);
+  if (empty) return nothing("nvfp4_quantize_reference", desc->rows, desc->k);
+  quantize_typed(*desc);
   return NVFP4_SUCCESS;
 }
 
 nvfp4_status nvfp4_dequantize_reference(const nvfp4_quantize_desc* desc) {
   bool empty;
   NVFP4_TRY(check_quantizer(desc, QuantizerCall::dequantize_host, &empty));
-  if (!empty) dequantize_typed(*desc);
+  if (empty) return nothing("nvfp4_dequantize_reference", desc->rows, desc->k);
+  dequantize_typed(*desc);
   return NVFP4_SUCCESS;
 }
 
@@ -218,20 +232,22 @@ nvfp4_status nvfp4_scale_convert(const void* src, int32_t src_layout, void* dst,
                                  int64_t rows, int64_t k, void* stream) {
   bool empty;
   NVFP4_TRY(check_scale_convert(src, src_layout, dst, dst_layout, rows, k, &empty));
-  if (empty) return NVFP4_SUCCESS;
+  if (empty) return nothing("nvfp4_scale_convert", rows, k);
   return enqueue_scale_convert(src, src_layout, dst, dst_layout, rows, k, stream);
 }
 
 nvfp4_status nvfp4_fused_quantize(const nvfp4_fused_quantize_desc* desc, void* stream) {
   bool empty;
   NVFP4_TRY(check_fused(desc, &empty));
-  return empty ? NVFP4_SUCCESS : enqueue_fused_quantize(*desc, stream);
+  if (empty) return nothing("nvfp4_fused_quantize", desc->rows, desc->k);
+  return enqueue_fused_quantize(*desc, stream);
 }
 
 nvfp4_status nvfp4_fused_quantize_host(const nvfp4_fused_quantize_desc* desc) {
   bool empty;
   NVFP4_TRY(check_fused(desc, &empty));
-  if (!empty) fused_quantize(*desc);
+  if (empty) return nothing("nvfp4_fused_quantize_host", desc->rows, desc->k);
+  fused_quantize(*desc);
   return NVFP4_SUCCESS;
 }
 

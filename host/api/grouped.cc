@@ -2,6 +2,7 @@
 // The functions of grouped products check and hand over; plan_object.cc has those of plans.
 #include "host/plan/grouped.h"
 #include "host/base/size.h"
+#include "host/problem/notes.h"
 #include "host/problem/rule.h"
 #include "host/reference/grouped.h"
 #include "host/run/launch.h"
@@ -29,7 +30,10 @@ extern "C" {
 nvfp4_status nvfp4_grouped_run(const nvfp4_grouped_desc* desc, void* stream) {
   CheckedGrouped checked;
   NVFP4_TRY(check_grouped(desc, Caller::run, &checked));
-  if (checked.gemm.empty) return NVFP4_SUCCESS;
+  if (checked.gemm.empty) {
+    note_empty(*checked.gemm.desc);
+    return NVFP4_SUCCESS;
+  }
   Site site;
   PreparedGemm prepared{};
   NVFP4_TRY(find_site(&site));
@@ -40,7 +44,10 @@ nvfp4_status nvfp4_grouped_run(const nvfp4_grouped_desc* desc, void* stream) {
 nvfp4_status nvfp4_grouped_supported(const nvfp4_grouped_desc* desc, int32_t compute_capability) {
   CheckedGrouped checked;
   Plan plan;
-  return check_and_plan(desc, compute_capability, &checked, &plan);
+  NVFP4_TRY(check_and_plan(desc, compute_capability, &checked, &plan));
+  if (checked.gemm.sizes_alone) return NVFP4_SUCCESS;  // not allocated yet, so not too small
+  const GroupArrays groups = group_arrays(checked.known);
+  return check_workspace(*checked.gemm.desc, &groups, plan.workspace_bytes);
 }
 
 nvfp4_status nvfp4_grouped_workspace_bytes(const nvfp4_grouped_desc* desc,
@@ -77,7 +84,13 @@ nvfp4_status nvfp4_grouped_explain(const nvfp4_grouped_desc* desc, int32_t compu
 nvfp4_status nvfp4_grouped_reference(const nvfp4_grouped_desc* desc) {
   CheckedGrouped checked;
   NVFP4_TRY(check_grouped(desc, Caller::reference, &checked));
-  if (!checked.gemm.empty) reference_grouped(checked.known, *checked.gemm.desc);
+  if (checked.gemm.empty) {
+    note_empty(*checked.gemm.desc);
+    return NVFP4_SUCCESS;
+  }
+  const GroupArrays groups = group_arrays(checked.known);
+  note_values(*checked.gemm.desc, &groups);
+  reference_grouped(checked.known, *checked.gemm.desc);
   return NVFP4_SUCCESS;
 }
 

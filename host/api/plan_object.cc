@@ -8,6 +8,7 @@
 
 #include "host/plan/checked.h"
 #include "host/problem/fields.h"
+#include "host/problem/notes.h"
 #include "host/problem/rule.h"
 #include "host/run/launch.h"
 
@@ -55,6 +56,15 @@ nvfp4_status check_capability(const Site& site, const PreparedGemm& prepared) {
               capability_text(prepared.capability).text, capability_text(site.capability).text);
 }
 
+// What a run of a plan multiplies, the addresses of the run in place.
+struct Run {
+  nvfp4_gemm_desc desc;
+  GroupArrays groups;
+  bool grouped;
+
+  const GroupArrays* of_groups() const { return grouped ? &groups : nullptr; }
+};
+
 // Fields that are NULL keep the plan's address.
 nvfp4_gemm_desc with_addresses(const nvfp4_gemm_desc& desc, const nvfp4_gemm_addresses& x) {
   nvfp4_gemm_desc g = desc;
@@ -82,17 +92,27 @@ nvfp4_gemm_desc with_addresses(const nvfp4_gemm_desc& desc, const nvfp4_gemm_add
   return g;
 }
 
-// An empty plan keeps them as well, although it keeps no desc.
-void keep_outputs(const nvfp4_gemm_desc& g, PreparedGemm* prepared) {
-  prepared->desc.d_amax = g.d_amax;
-  prepared->desc.d_row_amax = g.d_row_amax;
+// An empty plan keeps the sizes, and which outputs it was made with. No other field of it is read,
+// so no address and no string has to outlive the call that made it.
+void keep_empty(const nvfp4_gemm_desc& g, PreparedGemm* prepared) {
+  if (!prepared->empty) return;
+  prepared->desc = g;
+  prepared->desc.variant = nullptr;
 }
 
-void replace_groups(const nvfp4_gemm_addresses& x, GroupParams* groups) {
-  if (x.rows != nullptr) groups->rows = x.rows;
-  if (x.scale_rows != nullptr) groups->scale_rows = x.scale_rows;
-  if (x.group_alpha != nullptr) groups->alpha = x.group_alpha;
-  if (x.group_alpha2 != nullptr) groups->alpha2 = x.group_alpha2;
+GroupArrays with_addresses(const GroupArrays& of_plan, const nvfp4_gemm_addresses& x) {
+  GroupArrays groups = of_plan;
+  if (x.rows != nullptr) groups.rows = x.rows;
+  if (x.scale_rows != nullptr) groups.scale_rows = x.scale_rows;
+  if (x.group_alpha != nullptr) groups.alpha = x.group_alpha;
+  if (x.group_alpha2 != nullptr) groups.alpha2 = x.group_alpha2;
+  return groups;
+}
+
+Run run_of(const PreparedGemm& prepared, const nvfp4_gemm_addresses& x) {
+  Run run{with_addresses(prepared.desc, x), {}, prepared.plan.grouped};
+  if (run.grouped) run.groups = with_addresses(group_arrays(prepared.plan, prepared.params), x);
+  return run;
 }
 
 nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresses* addresses,
@@ -107,13 +127,12 @@ nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresse
   if (addresses == nullptr) {
     return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
   }
-  const nvfp4_gemm_desc desc = with_addresses(prepared.desc, *addresses);
+  const Run run = run_of(prepared, *addresses);
   KernelParams params = prepared.params;
-  if (desc.k > 0) NVFP4_TRY(replace_addresses(*site.driver, prepared, desc, &params));
-  if (prepared.plan.grouped) {
-    replace_groups(*addresses, params.groups(prepared.plan));
+  if (run.desc.k > 0) {
+    NVFP4_TRY(replace_addresses(*site.driver, prepared, run.desc, run.of_groups(), &params));
   }
-  return enqueue_gemm(site, prepared, desc, params, stream);
+  return enqueue_gemm(site, prepared, run.desc, params, stream);
 }
 
 }  // namespace
@@ -132,7 +151,7 @@ nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc* desc, nvfp4_gemm_plan
   NVFP4_TRY(make(checked.empty, plan, [&](const Site& site, PreparedGemm* prepared) {
     return prepare_gemm(site, checked, prepared);
   }));
-  keep_outputs(checked.known, &(*plan)->prepared);
+  keep_empty(checked.known, &(*plan)->prepared);
   (*plan)->prepared.plan.gated = is_gated(checked.known);  // of an empty one, too
   return NVFP4_SUCCESS;
 }
@@ -145,7 +164,7 @@ nvfp4_status nvfp4_grouped_plan_create(const nvfp4_grouped_desc* desc, nvfp4_gem
   NVFP4_TRY(make(checked.gemm.empty, plan, [&](const Site& site, PreparedGemm* prepared) {
     return prepare_grouped(site, checked, prepared);
   }));
-  keep_outputs(checked.gemm.known, &(*plan)->prepared);
+  keep_empty(checked.gemm.known, &(*plan)->prepared);
   (*plan)->prepared.plan.grouped = true;  // an empty plan may be run with other row ends
   (*plan)->prepared.plan.gated = is_gated(checked.gemm.known);
   return NVFP4_SUCCESS;
@@ -162,12 +181,13 @@ nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_a
     NVFP4_TRY(check_amax_addresses(prepared.desc, known));
     addresses = &known;
   }
-  if (prepared.empty) return NVFP4_SUCCESS;
+  if (prepared.empty) {
+    note_empty(prepared.desc);
+    return NVFP4_SUCCESS;
+  }
   if (addresses != nullptr) {
-    const nvfp4_gemm_desc desc = with_addresses(prepared.desc, *addresses);
-    NVFP4_TRY(check_new_addresses(desc));
-    NVFP4_TRY(check_group_arrays(desc, addresses->rows, addresses->scale_rows,
-                                 addresses->group_alpha, addresses->group_alpha2));
+    const Run run = run_of(prepared, *addresses);
+    NVFP4_TRY(check_new_addresses(run.desc, run.of_groups()));
   }
   return run_on_site(prepared, addresses, stream);
 }

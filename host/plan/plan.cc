@@ -27,7 +27,7 @@ nvfp4_status refuse_ctas(const CheckedGemm& checked) {
                 desc.variant, kMaxTiles);
   }
   if (desc.batch_invariant == 0) {
-    return fail(NVFP4_STATUS_LIMIT, "with a_type = %s the product has more than %" PRId64 " tiles",
+    return fail(NVFP4_STATUS_LIMIT, "with a_type = %s the product needs more than %" PRId64 " CTAs",
                 enumerator_name(Enumeration::type, desc.a_type), kMaxTiles);
   }
   return fail(NVFP4_STATUS_LIMIT,

@@ -3,46 +3,54 @@
 
 namespace nvfp4 {
 
-nvfp4_status Buffers::add(const char* name, const void* address, int64_t bytes, uint64_t alignment,
-                          bool written) {
+nvfp4_status Buffers::add(const char* name, const void* address, int64_t bytes, Use use) {
   Buffer& buffer = buffers_[count_];
   buffer.name = name;
-  buffer.written = written;
-  NVFP4_TRY(rule_not_null(name, address));
-  NVFP4_TRY(rule_aligned(name, address, alignment));
+  buffer.use = use;
   NVFP4_TRY(rule_address_range(name, address, bytes, &buffer.range));
   ++count_;
   return NVFP4_SUCCESS;
 }
 
+nvfp4_status Buffers::add_if_given(const char* name, const void* address, int64_t bytes, Use use) {
+  return address == nullptr ? NVFP4_SUCCESS : add(name, address, bytes, use);
+}
+
+nvfp4_status Buffers::add_aligned(const char* name, const void* address, int64_t bytes,
+                                  uint64_t alignment, Use use) {
+  NVFP4_TRY(rule_not_null(name, address));
+  NVFP4_TRY(rule_aligned(name, address, alignment));
+  return add(name, address, bytes, use);
+}
+
 nvfp4_status Buffers::add_matrix(const char* name, const void* address, int64_t rows, int64_t ld,
-                                 int64_t k, int64_t element_bytes, bool written) {
+                                 int64_t k, int64_t element_bytes, Use use) {
   int64_t elements, bytes;
   if (!extent(rows, ld, k, &elements) || !multiply(elements, element_bytes, &bytes)) {
     return too_far(name);
   }
-  return add(name, address, bytes, static_cast<uint64_t>(element_bytes), written);
+  return add_aligned(name, address, bytes, static_cast<uint64_t>(element_bytes), use);
 }
 
-nvfp4_status Buffers::add_codes(const void* address, int64_t rows, int64_t ld, int64_t k,
-                                bool written) {
+nvfp4_status Buffers::add_codes(const void* address, int64_t rows, int64_t ld, int64_t k, Use use) {
   int64_t codes;
   if (!extent(rows, ld, k, &codes)) return too_far("codes");
-  return add("codes", address, codes / 2, 1, written);
+  return add_aligned("codes", address, codes / 2, 1, use);
 }
 
-nvfp4_status Buffers::add_scales(const void* address, int64_t rows, int64_t k, int32_t layout,
-                                 int32_t format, bool written) {
+nvfp4_status Buffers::add_scales(const char* name, const void* address, int64_t rows, int64_t k,
+                                 int32_t layout, int32_t format, Use use) {
   int64_t bytes;
-  if (!scale_bytes_for(rows, k, layout, format, &bytes)) return too_far("scales");
-  return add("scales", address, bytes, 1, written);
+  if (!scale_bytes_for(rows, k, layout, format, &bytes)) return too_far(name);
+  return add_aligned(name, address, bytes, 1, use);
 }
 
 nvfp4_status Buffers::apart() const {
   for (size_t i = 1; i < count_; ++i) {
     for (size_t j = 0; j < i; ++j) {
       const Buffer &a = buffers_[i], &b = buffers_[j];
-      if (a.written || b.written) NVFP4_TRY(rule_apart(a.name, a.range, b.name, b.range));
+      if (a.use == Use::read && b.use == Use::read) continue;
+      NVFP4_TRY(rule_apart(a.name, a.range, b.name, b.range));
     }
   }
   return NVFP4_SUCCESS;

@@ -7,6 +7,14 @@
 
 namespace nvfp4 {
 
+// The arrays that a grouped product has beside those of its nvfp4_gemm_desc. Functions that take a
+// pointer to them get NULL for a single product.
+struct GroupArrays {
+  const int32_t *rows, *scale_rows;
+  const float *alpha, *alpha2;
+  int64_t capacity;  // of nvfp4_grouped_desc; 0: ENDS
+};
+
 enum class Caller {
   run,        // device pointers; accepts what the kernels of this version can do
   question,   // the same, but if no address is given at all only sizes and types are checked
@@ -25,11 +33,12 @@ bool asks_about_sizes(const nvfp4_gemm_desc& desc, Caller caller);
 // not have, then the rules about addresses. The desc has passed check_gemm with other addresses.
 nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses, bool grouped, bool gated,
                                     nvfp4_gemm_addresses* known);
-nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc);
+nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc, const GroupArrays* groups);
 
 // The workspace of a problem that passed check_gemm and needs that many bytes: given, large enough,
-// apart from D and from all inputs.
-nvfp4_status check_workspace(const nvfp4_gemm_desc& desc, uint64_t bytes);
+// apart from everything that the product reads or writes.
+nvfp4_status check_workspace(const nvfp4_gemm_desc& desc, const GroupArrays* groups,
+                             uint64_t bytes);
 
 nvfp4_status check_quantize(const float* x, int64_t x_ld, int64_t rows, int64_t k,
                             float tensor_scale, const void* codes, int64_t codes_ld,
@@ -49,10 +58,7 @@ nvfp4_status check_grouped_kind(const nvfp4_grouped_desc* desc, Caller caller,
                                 nvfp4_grouped_desc* known, nvfp4_gemm_desc* gemm);
 nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& gemm,
                                     Caller caller, bool sizes_alone);
-// Rules for arrays of the groups that a plan runs with; NULL keeps the plan's own.
-nvfp4_status check_group_arrays(const nvfp4_gemm_desc& gemm, const int32_t* rows,
-                                const int32_t* scale_rows, const float* group_alpha,
-                                const float* group_alpha2);
+GroupArrays group_arrays(const nvfp4_grouped_desc& desc);
 nvfp4_status check_scale_convert(const void* src, int32_t src_layout, const void* dst,
                                  int32_t dst_layout, int64_t rows, int64_t k, bool* empty);
 

@@ -77,14 +77,16 @@ nvfp4_status check_input_strides(const nvfp4_gemm_desc& g, bool sizes_alone);
 // scaled_d.cc: a D with scales has an address for them; any other D has none.
 nvfp4_status check_scaled_d(const nvfp4_gemm_desc& g);
 
-// addresses.cc: required addresses are given and aligned, arrays end within the address space, and
-// no output shares a byte with an input.
+// grouped.cc: arrays of the groups are aligned, and the product takes those that are given.
+nvfp4_status check_group_arrays(const nvfp4_gemm_desc& gemm, const GroupArrays& groups);
+
+// addresses.cc: required addresses are given and aligned.
 nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller);
-nvfp4_status check_overlap(const nvfp4_gemm_desc& g);
-// Checks an input that no field of the desc names.
-nvfp4_status check_apart_from_d(const nvfp4_gemm_desc& g, const char* name, const void* first,
-                                int64_t bytes);
-// Checks an array as if it were at address 0: the part of the overlap rules that needs sizes alone.
-nvfp4_status check_extents(const nvfp4_gemm_desc& g);
+
+// overlap.cc: arrays end within the address space, and no output shares a byte with another array.
+// `groups` is NULL for a single product.
+nvfp4_status check_overlap(const nvfp4_gemm_desc& g, const GroupArrays* groups);
+// The part of these rules that needs sizes alone.
+nvfp4_status check_extents(const nvfp4_gemm_desc& g, const GroupArrays* groups);
 
 }  // namespace nvfp4

@@ -40,6 +40,11 @@ nvfp4_status rule_multiple(nvfp4_status status, const char* name, int64_t value,
               name, value, of, why, below, above);
 }
 
+nvfp4_status rule_switch(const char* name, int32_t value) {
+  if (value == 0 || value == 1) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %" PRId32 " is neither 0 nor 1", name, value);
+}
+
 nvfp4_status rule_not_null(const char* name, const void* pointer) {
   if (pointer != nullptr) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_NULL_POINTER, "%s is NULL and is required here", name);

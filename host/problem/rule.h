@@ -16,6 +16,7 @@ nvfp4_status rule_at_least(const char* name, int64_t value, const char* what, in
 // The message names the nearest multiples.
 nvfp4_status rule_multiple(nvfp4_status status, const char* name, int64_t value, int64_t of,
                            const char* why);
+nvfp4_status rule_switch(const char* name, int32_t value);  // 0 or 1
 nvfp4_status rule_not_null(const char* name, const void* pointer);
 nvfp4_status rule_aligned(const char* name, const void* pointer, uint64_t bytes);
 nvfp4_status rule_scale_layout(const char* name, int32_t layout);

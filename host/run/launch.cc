@@ -8,6 +8,7 @@
 #include "host/base/size.h"
 #include "host/family/params.h"
 #include "host/problem/fields.h"
+#include "host/problem/notes.h"
 #include "host/problem/replay.h"
 #include "host/run/device.h"
 #include "host/run/empty_sum.h"
@@ -106,6 +107,19 @@ void log_call(const nvfp4_gemm_desc& g, const char* image, const char* variant, 
            g.m, g.n, g.k, g.l, image, variant, grid, replay);
 }
 
+void log_product(const PreparedGemm& prepared, const nvfp4_gemm_desc& g, const KernelParams& params,
+                 uint32_t grid) {
+  if (!logs(LogLevel::call)) return;
+  const Plan& plan = prepared.plan;
+  if (plan.grouped) {
+    const GroupArrays groups = group_arrays(plan, params);
+    note_values(g, &groups);
+    return log_grouped(g, prepared.loaded.image, plan.variant->name, grid);
+  }
+  note_values(g, nullptr);
+  log_call(g, prepared.loaded.image, plan.variant->name, grid);
+}
+
 // The caller's string may end before the plan does.
 void keep_desc(const Site& site, const CheckedGemm& checked, PreparedGemm* prepared) {
   prepared->desc = *checked.desc;
@@ -115,14 +129,29 @@ void keep_desc(const Site& site, const CheckedGemm& checked, PreparedGemm* prepa
   prepared->desc.variant = name_of(*prepared->plan.variant, checked.forced_split);
 }
 
+void fill_groups(const nvfp4_gemm_desc& desc, const GroupArrays& from, GroupParams* groups) {
+  groups->count = static_cast<uint32_t>(desc.l);
+  groups->m = static_cast<uint32_t>(desc.m);
+  groups->rows = from.rows;
+  groups->scale_rows = from.scale_rows;
+  groups->alpha = from.alpha;
+  groups->alpha2 = from.alpha2;
+  groups->capacity = static_cast<uint32_t>(from.capacity);
+}
+
 // Everything that can fail is done before the first launch.
-nvfp4_status prepare_launch(const Site& site, PreparedGemm* prepared) {
+nvfp4_status prepare_launch(const Site& site, const GroupArrays* groups, PreparedGemm* prepared) {
   const Plan& plan = prepared->plan;
-  NVFP4_TRY(check_workspace(prepared->desc, plan.workspace_bytes));
+  NVFP4_TRY(check_workspace(prepared->desc, groups, plan.workspace_bytes));
   NVFP4_TRY(ready_kernel(site, plan, &prepared->loaded));
   if (tiles_scales(plan)) NVFP4_TRY(ready_scale_tiling(site, plan.grouped));
   if (plan.a_halves_bytes > 0) NVFP4_TRY(ready_decoding(site));
-  return plan.variant->family->make_params(*site.driver, prepared->desc, plan, &prepared->params);
+  const Family& family = *plan.variant->family;
+  NVFP4_TRY(family.make_params(*site.driver, prepared->desc, plan, &prepared->params));
+  if (groups != nullptr) {
+    fill_groups(prepared->desc, *groups, prepared->params.groups(plan));
+  }
+  return NVFP4_SUCCESS;
 }
 
 // Refuses what the kernels for older drivers do not compute.
@@ -153,30 +182,31 @@ nvfp4_status plan_grouped(const Site& site, const CheckedGrouped& checked, Plan*
 nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, PreparedGemm* prepared) {
   NVFP4_TRY(plan_gemm(site, checked, &prepared->plan));
   keep_desc(site, checked, prepared);
-  return checked.desc->k == 0 ? NVFP4_SUCCESS : prepare_launch(site, prepared);
+  return checked.desc->k == 0 ? NVFP4_SUCCESS : prepare_launch(site, nullptr, prepared);
 }
 
 nvfp4_status prepare_grouped(const Site& site, const CheckedGrouped& checked,
                              PreparedGemm* prepared) {
   NVFP4_TRY(plan_grouped(site, checked, &prepared->plan));
   keep_desc(site, checked.gemm, prepared);
-  NVFP4_TRY(prepare_launch(site, prepared));
-  GroupParams* const groups = prepared->params.groups(prepared->plan);
-  groups->count = static_cast<uint32_t>(prepared->desc.l);
-  groups->m = static_cast<uint32_t>(prepared->desc.m);
-  groups->rows = checked.known.rows;
-  groups->scale_rows = checked.known.scale_rows;
-  groups->alpha = checked.known.group_alpha;
-  groups->alpha2 = checked.known.group_alpha2;
-  groups->capacity = static_cast<uint32_t>(checked.known.capacity);
-  return NVFP4_SUCCESS;
+  const GroupArrays groups = group_arrays(checked.known);
+  return prepare_launch(site, &groups, prepared);
+}
+
+GroupArrays group_arrays(const Plan& plan, const KernelParams& params) {
+  const GroupParams& groups = *params.groups(plan);
+  return {groups.rows, groups.scale_rows, groups.alpha, groups.alpha2, groups.capacity};
 }
 
 nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepared,
-                               const nvfp4_gemm_desc& desc, KernelParams* params) {
-  NVFP4_TRY(check_workspace(desc, prepared.plan.workspace_bytes));
-  const Family& family = *prepared.plan.variant->family;
-  return family.replace_addresses(driver, prepared.desc, desc, prepared.plan, params);
+                               const nvfp4_gemm_desc& desc, const GroupArrays* groups,
+                               KernelParams* params) {
+  const Plan& plan = prepared.plan;
+  NVFP4_TRY(check_workspace(desc, groups, plan.workspace_bytes));
+  const Family& family = *plan.variant->family;
+  NVFP4_TRY(family.replace_addresses(driver, prepared.desc, desc, plan, params));
+  if (groups != nullptr) fill_groups(desc, *groups, params->groups(plan));
+  return NVFP4_SUCCESS;
 }
 
 nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
@@ -190,8 +220,7 @@ nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
   }
   const uint32_t ctas = count_ctas(prepared.plan, sms_at_once(site, prepared.plan));
   NVFP4_TRY(enqueue_kernel(site, prepared, desc, ctas, params, static_cast<CUstream>(stream)));
-  const auto log = prepared.plan.grouped ? log_grouped : log_call;
-  log(desc, prepared.loaded.image, prepared.plan.variant->name, ctas);
+  log_product(prepared, desc, params, ctas);
   return NVFP4_SUCCESS;
 }
 

@@ -25,9 +25,13 @@ nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, Prepared
 nvfp4_status prepare_grouped(const Site& site, const CheckedGrouped& checked,
                              PreparedGemm* prepared);
 
-// Replaces the addresses in `params` by new ones.
+// The arrays of a grouped plan's groups, as `params` has them.
+GroupArrays group_arrays(const Plan& plan, const KernelParams& params);
+
+// Replaces the addresses in `params` by new ones. `groups` is NULL for a single product.
 nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepared,
-                               const nvfp4_gemm_desc& desc, KernelParams* params);
+                               const nvfp4_gemm_desc& desc, const GroupArrays* groups,
+                               KernelParams* params);
 
 // Enqueues the kernel, or a fill if K = 0, on a stream of the current context. `desc` and
 // `params` are those of `prepared`, possibly with other addresses.

@@ -129,8 +129,9 @@ nvfp4_plan_info describe_grouped(const CheckedGrouped& checked, const Plan& plan
   one.known.l = 1;
   nvfp4_plan_info info = describe_plan(one, plan, sm_count);
   if (checked.gemm.empty) return info;
-  const double groups = static_cast<double>(checked.gemm.desc->l);
-  const double bytes = info.bytes + (groups - 1) * traffic(one.known).b;
+  const double matrices =
+      checked.known.b_shared != 0 ? 1 : static_cast<double>(checked.gemm.desc->l);
+  const double bytes = info.bytes + (matrices - 1) * traffic(one.known).b;
   info.memory_ns *= bytes / info.bytes;
   info.bytes = bytes;
   info.predicted_ns = 0;

@@ -344,9 +344,10 @@ nvfp4_status explain_grouped(const CheckedGrouped& checked, const Plan& plan, in
                              int32_t sm_count, char* buffer, size_t bytes) {
   const nvfp4_gemm_desc& g = *checked.gemm.desc;
   Text text(buffer, bytes);
-  text.add("problem   %" PRId64 " groups of M %" PRId64 " rows in all, N %" PRId64 ", K %" PRId64
+  text.add("problem   %" PRId64 " groups of M %" PRId64 " rows in all%s, N %" PRId64 ", K %" PRId64
            ", D %s\n",
-           g.l, g.m, g.n, g.k, type_text(g.d_type));
+           g.l, g.m, checked.known.b_shared != 0 ? ", that use one B" : "", g.n, g.k,
+           type_text(g.d_type));
   text.add("device    compute capability %s, %" PRId32 " SMs\n", capability_text(capability).text,
            sm_count);
   if (checked.gemm.empty) {

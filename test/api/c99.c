@@ -31,11 +31,10 @@ static void reference(void) {
   memset(sfa, 0x38, sizeof sfa);
   memset(sfb, 0x38, sizeof sfb);
   memset(d, 0xFF, sizeof d);
-  g.m = 2, g.n = 3, g.k = 64, g.l = 1;
+  g.m = 2, g.n = 3, g.k = 64;
   g.a = a, g.a_ld = 64, g.a_scales = sfa, g.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
   g.b = b, g.b_ld = 64, g.b_scales = sfb, g.b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
   g.d = d, g.d_ld = 3, g.d_type = NVFP4_TYPE_F16;
-  g.alpha = 1.0f;
   check(nvfp4_gemm_reference(&g) == NVFP4_SUCCESS, "the reference accepts a small product");
   for (i = 0; i < 6; ++i) check(d[i] == 0x5400, "an element is 64");
 
@@ -54,6 +53,25 @@ static void reference(void) {
                 NVFP4_SUCCESS &&
             a[0] == 0x77 && sfa[0] == 0x38,
         "quantizing them with tensor scale 2/6 gives code 6 and scale 1");
+}
+
+/* Of each struct: its size, and for the rest the bytes of a struct that was cleared. */
+#define CHECK_INIT(type, macro, ...)                                         \
+  do {                                                                       \
+    type made = macro, wanted;                                               \
+    memset(&wanted, 0, sizeof wanted);                                       \
+    wanted.struct_size = sizeof wanted;                                      \
+    __VA_ARGS__;                                                             \
+    check(memcmp(&made, &wanted, sizeof made) == 0, #macro " sets no more"); \
+  } while (0)
+
+static void initialisers(void) {
+  CHECK_INIT(nvfp4_gemm_desc, NVFP4_GEMM_DESC_INIT, wanted.l = 1, wanted.alpha = 1.0f);
+  CHECK_INIT(nvfp4_gemm_addresses, NVFP4_GEMM_ADDRESSES_INIT, (void)0);
+  CHECK_INIT(nvfp4_plan_info, NVFP4_PLAN_INFO_INIT, (void)0);
+  CHECK_INIT(nvfp4_grouped_desc, NVFP4_GROUPED_DESC_INIT, (void)0);
+  CHECK_INIT(nvfp4_quantize_desc, NVFP4_QUANTIZE_DESC_INIT, (void)0);
+  CHECK_INIT(nvfp4_fused_quantize_desc, NVFP4_FUSED_QUANTIZE_DESC_INIT, (void)0);
 }
 
 static void errors(void) {
@@ -76,7 +94,7 @@ static void errors(void) {
 static void plans(void) {
   char text[2048];
   nvfp4_gemm_plan* plan = NULL;
-  nvfp4_gemm_addresses addresses = {.struct_size = sizeof addresses};
+  nvfp4_gemm_addresses addresses = NVFP4_GEMM_ADDRESSES_INIT;
   nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
   g.k = 64;
   g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
@@ -99,6 +117,7 @@ int main(void) {
   const char* path = getenv("NVFP4_TALLY");
   FILE* out = stdout;
   reference();
+  initialisers();
   errors();
   plans();
   if (path && !(out = fopen(path, "a"))) return 1;

@@ -186,10 +186,12 @@ TEST_CASE("a plan adds to the maxima that its run names and is made with them or
   USE_GPU(gpu);
   const GeneralProblem p(make_problem({9, 70, 64, 2}, Data::exact, 33), with_maxima(), 4);
   const support::DeviceGeneral a(gpu.driver, p);
-  // A NaN stays, and what has a sign is below any maximum.
-  const std::vector<int32_t> before = {kNan, -1, bits_of(-7), bits_of(1e30f)};
+  // They count as int32_t: a NaN without a sign stays, and what has a sign, NaN too, is below any
+  // maximum.
+  const std::vector<int32_t> before = {kNan, int32_t(0xFFC00000), bits_of(-7), bits_of(1e30f),
+                                       -1,   0x7FC00000};
   Bytes there(20 * 4, 0);
-  std::memcpy(there.data(), before.data(), 16);
+  std::memcpy(there.data(), before.data(), 4 * before.size());
   const DeviceBuffer other(gpu.driver, there);
   nvfp4_gemm_addresses x = support::no_addresses();
   x.d_amax = static_cast<float*>(other.pointer()), x.d_row_amax = x.d_amax + 1;
@@ -203,7 +205,7 @@ TEST_CASE("a plan adds to the maxima that its run names and is made with them or
   CHECK(at(now, 0) == kNan);
   for (size_t row = 0; row < 18; ++row) {
     CAPTURE(row);
-    int32_t largest = row < 3 ? before[row + 1] : 0;
+    int32_t largest = row + 1 < before.size() ? before[row + 1] : 0;
     if (row % 7 != 1 && row % 7 != 3) {
       largest = std::max(largest, at(want, size_t(first) / 4 + 1 + row));
       CHECK(at(now, 1 + row) == largest);

@@ -131,6 +131,14 @@ TEST_CASE("grouped: tiles of one k-block follow each other", "[grouped][tiles]")
   require_bits_of_singles(gpu, tile, {{54, 16, 64, tile.a_type}, ends, 69});
 }
 
+TEST_CASE("grouped: all groups use one B where b_shared says so", "[grouped]") {
+  USE_GPU(gpu);
+  const GroupedTile tile = EACH_GROUPED_TILE;
+  GroupedProblem problem({21, 70, 208, tile.a_type}, {4, 4, 19, 21}, 69);
+  problem.b_shared = true;
+  require_bits_of_singles(gpu, tile, problem);
+}
+
 // A step of the walk is 32 groups.
 TEST_CASE("grouped: a row finds its group among a thousand", "[grouped]") {
   USE_GPU(gpu);

@@ -33,6 +33,7 @@ struct GroupedProblem {
   std::vector<float> alphas;         // of each group, or none
   std::vector<float> alphas2;        // the same of the second sums of a gated product
   bool scales_turned = false;        // tiles of scales lie from the last group to the first
+  bool b_shared = false;             // every group uses the B of group 0
   support::Problem tokens, weights;  // A of all rows; B of all groups
   support::EpilogueFields fields;
 
@@ -75,13 +76,15 @@ struct GroupedProblem {
     if (!tokens.a.quantized()) return std::vector<uint8_t>(16);
     if (!tiled()) return tokens.a.device_scales(0x7F, 0);
     const int64_t row_bytes = (sizes.k / tokens.a.block() + 3) / 4 * 4;
-    std::vector<uint8_t> all(1, 0x7F);
+    std::vector<uint8_t> all(
+        nvfp4_grouped_scale_bytes(sizes.rows, groups(), sizes.k, tokens.a.layout, sizes.format),
+        0x7F);
     const std::vector<int32_t> first = scale_rows();
     for (int64_t group = 0; group < groups(); ++group) {
       if (end(group) == begin(group)) continue;
       const std::vector<uint8_t> tiles = product(group).a.interleaved_scales(0x7F);
       const size_t at = size_t(first[size_t(group)] * row_bytes);
-      all.resize(std::max(all.size(), at + tiles.size()), 0x7F);
+      REQUIRE(at + tiles.size() <= all.size());
       std::copy(tiles.begin(), tiles.end(), all.begin() + int64_t(at));
     }
     return all;
@@ -114,8 +117,9 @@ struct GroupedProblem {
       copy(tokens.a.halves, one.a.halves, tokens.a.ld, first);
     }
     one.b.layout = weights.b.layout;
-    copy(weights.b.codes, one.b.codes, weights.b.batch_stride / 2, group);
-    copy(weights.b.scales, one.b.scales, weights.b.scales_stride(), group);
+    const int64_t of_b = b_shared ? 0 : group;
+    copy(weights.b.codes, one.b.codes, weights.b.batch_stride / 2, of_b);
+    copy(weights.b.scales, one.b.scales, weights.b.scales_stride(), of_b);
     one.alpha = fields.alpha;
     one.batch_invariant = true;
     return one;
@@ -158,13 +162,16 @@ class DeviceGrouped {
       gemm.a_scale_layout = problem.tokens.a.layout;
     }
     const support::Operand& b = problem.weights.b;
-    gemm.b = b_.pointer(), gemm.b_ld = b.ld, gemm.b_batch_stride = b.batch_stride;
+    gemm.b = b_.pointer(), gemm.b_ld = b.ld;
     gemm.b_scales = b_scales_.pointer(), gemm.b_scale_layout = b.layout;
-    gemm.b_scales_batch_stride_bytes = b.device_scales_stride(0, b.layout);
+    grouped.b_shared = problem.b_shared;
+    if (!problem.b_shared) {
+      gemm.b_batch_stride = b.batch_stride;
+      gemm.b_scales_batch_stride_bytes = b.device_scales_stride(0, b.layout);
+    }
     gemm.d = d_.pointer(), gemm.d_ld = s.n, gemm.d_type = problem.fields.d_type;
     gemm.alpha = problem.fields.alpha;
     if (problem.fields.gated) add_gate(problem.fields);
-    grouped.struct_size = sizeof grouped;
     grouped.gemm = &gemm;
     grouped.rows = static_cast<const int32_t*>(rows_.pointer());
     grouped.rows_kind = problem.capacity > 0 ? NVFP4_ROWS_COUNTS : NVFP4_ROWS_ENDS;
@@ -175,7 +182,7 @@ class DeviceGrouped {
   DeviceGrouped(const DeviceGrouped&) = delete;
 
   nvfp4_gemm_desc gemm{};
-  nvfp4_grouped_desc grouped{};
+  nvfp4_grouped_desc grouped = NVFP4_GROUPED_DESC_INIT;
 
   void set_rows(const std::vector<int32_t>& ends) { rows_.upload(bytes_of(ends)); }
   void clear_d() { d_.upload(std::vector<uint8_t>(d_.bytes(), 0xFF)); }

@@ -112,6 +112,23 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("Stored maxima are compared as int32_t so that a NaN stays only without a sign") {
+  Product p;
+  const uint32_t before[kL * kM] = {0x7FFFFFFF, 0x7FC00000, 0x7F800001, 0x7F800000, 0xFFC00000,
+                                    0xFFFFFFFF, 0xFF800000, 0x80000000, 0,          1};
+  std::memcpy(p.row_amax.data(), before, sizeof before);
+  REQUIRE(nvfp4_gemm_reference(&p.g) == NVFP4_SUCCESS);
+  for (int64_t row = 0; row < kL * kM; ++row) {
+    const float largest = p.largest(row * kN, kN);
+    int32_t want, stored, got;
+    std::memcpy(&want, &largest, sizeof want);
+    std::memcpy(&stored, &before[row], sizeof stored);
+    std::memcpy(&got, &p.row_amax[size_t(row)], sizeof got);
+    CAPTURE(row);
+    CHECK(got == std::max(want, stored));
+  }
+}
+
 TEST_CASE("d_amax and d_row_amax lie apart from everything and are aligned") {
   for (float* Desc::*field : {&Desc::d_amax, &Desc::d_row_amax}) {
     Product p;

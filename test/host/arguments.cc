@@ -323,6 +323,22 @@ TEST_CASE(
   std::printf("arguments: %zu rules, %zu of them refusals\n", std::size(kRules), refused);
 }
 
+// By its own tiles, which depend on the device: a run refuses it once it knows that.
+TEST_CASE("A product is refused where no kernel has CTAs enough though its widest tiles are few") {
+  Desc g = good();
+  g.m = 256 << 20, g.n = 128;
+  g.a_batch_stride = g.b_batch_stride = 0;
+  g.a_scales_batch_stride_bytes = g.b_scales_batch_stride_bytes = 0;
+  const auto answer = [&](int64_t batches) {
+    g.l = batches, g.d_batch_stride = g.n, g.d_ld = batches * g.n;
+    return nvfp4_gemm_supported(&g, 100);
+  };
+  CHECK(answer(1023) == NVFP4_SUCCESS);
+  CHECK(answer(2047) == kLimit);  // a pair of CTAs for each of 2^20 * 2047 tiles, or two tiles
+  CHECK(std::string(nvfp4_last_error()) ==
+        "with a_type = NVFP4_TYPE_NONE the product needs more than 2147483647 CTAs");
+}
+
 TEST_CASE("The unchanged descriptor of these tests is accepted") {
   const Desc g = good();
   CHECK(nvfp4_gemm_supported(&g, 100) == NVFP4_SUCCESS);

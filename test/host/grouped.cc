@@ -68,7 +68,7 @@ TEST_CASE("grouped: each rule of the desc is refused by its status", "[grouped]"
   CHECK(changed([](Grouped& x, Gemm&) { x.capacity = -1; }) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(changed([](Grouped& x, Gemm&) { x.capacity = 1; }) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(changed([](Grouped& x, Gemm&) { x.rows_hint = -1; }) == NVFP4_STATUS_INVALID_VALUE);
-  CHECK(changed([](Grouped& x, Gemm&) { x.reserved[3] = 1; }) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(changed([](Grouped& x, Gemm&) { x.reserved[2] = 1; }) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(changed([](Grouped&, Gemm& g) { g.m = -1; }) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(changed([](Grouped&, Gemm& g) { g.d_ld = 1; }) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(changed([](Grouped&, Gemm& g) { g.b_batch_stride = 8; }) == NVFP4_STATUS_MISALIGNED);
@@ -138,7 +138,9 @@ TEST_CASE("grouped: row ends are there and aligned and apart from D", "[grouped]
   g.m = 1, g.n = g.k = g.l = 1, g.k = 16;
   g.a_ld = g.b_ld = 32, g.d_ld = 1;
   alignas(16) static unsigned char a[16], scales[512], b[16], b_scales[512];
+  alignas(16) static unsigned char workspace[1 << 14];
   g.a = a, g.a_scales = scales, g.b = b, g.b_scales = b_scales, g.d = memory;
+  g.workspace = workspace, g.workspace_bytes = sizeof workspace;
   CHECK(x.supported() == NVFP4_STATUS_NULL_POINTER);
   x.grouped.rows = reinterpret_cast<const int32_t*>(scales + 2);
   CHECK(x.supported() == NVFP4_STATUS_MISALIGNED);
@@ -154,6 +156,89 @@ TEST_CASE("grouped: row ends are there and aligned and apart from D", "[grouped]
   g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
   x.grouped.scale_rows = reinterpret_cast<const int32_t*>(memory);
   CHECK(x.supported(100) == NVFP4_STATUS_OVERLAP);
+}
+
+TEST_CASE("grouped: a question with addresses asks for the workspace as a run does", "[grouped]") {
+  Experts x;
+  nvfp4_gemm_desc& g = x.gemm;
+  g.m = 1, g.n = g.l = 1, g.k = 16;
+  g.a_ld = g.b_ld = 32, g.d_ld = 1;
+  alignas(16) static unsigned char a[16], scales[512], b[16], b_scales[512], workspace[1 << 14];
+  g.a = a, g.a_scales = scales, g.b = b, g.b_scales = b_scales, g.d = memory;
+  const int32_t rows = 1;
+  x.grouped.rows = &rows;
+  uint64_t bytes = 0;
+  REQUIRE(nvfp4_grouped_workspace_bytes(&x.grouped, 90, &bytes) == NVFP4_SUCCESS);
+  REQUIRE(bytes > 0);
+  CHECK(x.supported() == NVFP4_STATUS_NULL_POINTER);
+  CHECK(std::string(nvfp4_last_error()) == "workspace is NULL and is required here");
+  g.workspace = workspace, g.workspace_bytes = bytes - 1;
+  CHECK(x.supported() == NVFP4_STATUS_INVALID_VALUE);
+  g.workspace_bytes = bytes;
+  CHECK(x.supported() == NVFP4_SUCCESS);
+}
+
+TEST_CASE("grouped: fields of a D with scales are unset", "[grouped]") {
+  using Gemm = nvfp4_gemm_desc;
+  const float one = 1;
+  const std::function<void(Gemm&)> sets[] = {
+      [](Gemm& g) { g.d_scales = memory; },
+      [&](Gemm& g) { g.d_tensor_scale = &one; },
+      [](Gemm& g) { g.d_scales_batch_stride_bytes = 16; },
+      [](Gemm& g) { g.d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR; },
+      [](Gemm& g) { g.d_scale_rule = NVFP4_SCALE_RULE_FLOOR; },
+  };
+  alignas(16) static unsigned char apart[16];
+  for (const auto& set : sets) {
+    Experts x;
+    // Each array at an address of its own, which nothing reads.
+    const auto at = [](int64_t i) { return reinterpret_cast<void*>(i << 40); };
+    x.gemm.a = at(1), x.gemm.a_scales = at(2), x.gemm.b = at(3), x.gemm.b_scales = at(4);
+    x.gemm.d = at(5), x.gemm.workspace = at(6), x.gemm.workspace_bytes = 1 << 30;
+    x.grouped.rows = reinterpret_cast<const int32_t*>(apart);
+    CHECK(x.supported() == NVFP4_SUCCESS);
+    set(x.gemm);
+    CHECK(x.supported() == NVFP4_STATUS_INVALID_VALUE);
+    CHECK(std::string(nvfp4_last_error()).rfind("d_", 0) == 0);
+    CHECK(nvfp4_grouped_reference(&x.grouped) == NVFP4_STATUS_INVALID_VALUE);
+  }
+}
+
+TEST_CASE("grouped: one B for all groups is asked for by b_shared", "[grouped]") {
+  using Gemm = nvfp4_gemm_desc;
+  const auto answer = [](const std::function<void(Grouped&, Gemm&)>& change) {
+    const nvfp4_status status = changed(change);
+    return status == NVFP4_SUCCESS ? std::string("accepted") : std::string(nvfp4_last_error());
+  };
+  const auto strides = [](Gemm& g, int64_t b, int64_t scales) {
+    g.b_batch_stride = b, g.b_scales_batch_stride_bytes = scales;
+  };
+  constexpr int64_t kB = 4096 * 7168, kScales = kB / 16;
+  CHECK(answer([&](Grouped&, Gemm& g) { strides(g, 0, kScales); }) ==
+        "b_batch_stride = 0 with l = 8 groups: set b_shared = 1 if all groups use one B");
+  CHECK(answer([&](Grouped&, Gemm& g) { strides(g, kB, 0); }) ==
+        "b_scales_batch_stride_bytes = 0 with l = 8 groups: set b_shared = 1 if all groups use one "
+        "B");
+  CHECK(answer([&](Grouped& x, Gemm&) { x.b_shared = 1; }) ==
+        "b_batch_stride = 29360128 must be 0 where b_shared = 1");
+  CHECK(answer([&](Grouped& x, Gemm& g) { x.b_shared = 1, strides(g, 0, kScales); }) ==
+        "b_scales_batch_stride_bytes = 1835008 must be 0 where b_shared = 1");
+  CHECK(answer([&](Grouped& x, Gemm& g) { x.b_shared = 1, strides(g, 0, 0); }) == "accepted");
+  CHECK(answer([&](Grouped& x, Gemm&) { x.b_shared = 2; }) == "b_shared = 2 is neither 0 nor 1");
+  // One group has one B.
+  for (const int32_t shared : {0, 1}) {
+    CHECK(answer([&](Grouped& x, Gemm& g) {
+            x.b_shared = shared, g.l = 1, strides(g, 0, kScales);
+          }) == "accepted");
+  }
+  Experts x;
+  x.grouped.b_shared = 1;
+  strides(x.gemm, 0, 0);
+  CHECK(x.plan().bytes == 0.5625 * 7168 * (4096 + 32) + 2.0 * 32 * 4096);
+  char text[4096];
+  REQUIRE(nvfp4_grouped_explain(&x.grouped, 90, 132, text, sizeof text) == NVFP4_SUCCESS);
+  CHECK(std::string(text).find("8 groups of M 32 rows in all, that use one B,") !=
+        std::string::npos);
 }
 
 TEST_CASE("grouped: nothing is there where no rows or groups or columns are", "[grouped]") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The log callback. What goes to stderr without one: driver.cc.
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "nvfp4_gemm.h"
@@ -67,6 +68,131 @@ TEST_CASE("Threads log while the callback changes and no line is lost") {
   for (int i = 1; i <= 200; ++i) nvfp4_set_log_callback(count, i % 2 ? &odd : &even, 1);
   for (std::thread& thread : threads) thread.join();
   CHECK(even + odd == kThreads * kCalls);
+}
+
+namespace {
+
+// The notes of one call at that level, without "2 note: ".
+Lines notes_of(const std::function<nvfp4_status()>& call, int32_t level = 2) {
+  const NoCallback at_the_end;
+  Lines lines, notes;
+  REQUIRE(nvfp4_set_log_callback(keep, &lines, level) == NVFP4_SUCCESS);
+  CHECK(call() == NVFP4_SUCCESS);
+  const std::string head = "2 note: ";
+  for (const std::string& line : lines) {
+    if (line.rfind(head, 0) == 0) notes.push_back(line.substr(head.size()));
+  }
+  return notes;
+}
+
+// A product of the reference, whose arrays hold zeros.
+struct Small {
+  alignas(16) uint8_t a[64] = {}, b[64] = {}, scales[512] = {};
+  float d[64] = {}, one = 1;
+  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+
+  Small() {
+    g.m = 2, g.n = 2, g.k = 32;
+    g.a = a, g.b = b, g.a_scales = g.b_scales = scales, g.d = d;
+    g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+    g.a_ld = g.b_ld = 32, g.d_ld = 2, g.d_type = NVFP4_TYPE_F32;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("A product that leaves D as it was says so at level 2") {
+  const Lines want = {
+      "m = 2, n = 2, l = 0: nothing is computed where one of them is 0, and D keeps its bytes"};
+  Small x;
+  CHECK(notes_of([&] { return nvfp4_gemm_reference(&x.g); }).empty());
+  x.g.l = 0;
+  CHECK(notes_of([&] { return nvfp4_gemm_reference(&x.g); }) == want);
+  CHECK(notes_of([&] { return nvfp4_gemm_reference(&x.g); }, 1).empty());
+  CHECK(notes_of([&] { return nvfp4_gemm_run(&x.g, nullptr); }) == want);
+  nvfp4_grouped_desc grouped = NVFP4_GROUPED_DESC_INIT;
+  grouped.gemm = &x.g, grouped.rows_kind = NVFP4_ROWS_ENDS;
+  CHECK(notes_of([&] { return nvfp4_grouped_run(&grouped, nullptr); }) == want);
+  CHECK(notes_of([&] { return nvfp4_grouped_reference(&grouped); }) == want);
+  for (const bool of_groups : {false, true}) {
+    nvfp4_gemm_plan* plan = nullptr;
+    REQUIRE((of_groups ? nvfp4_grouped_plan_create(&grouped, &plan)
+                       : nvfp4_gemm_plan_create(&x.g, &plan)) == NVFP4_SUCCESS);
+    CHECK(notes_of([&] { return nvfp4_gemm_plan_run(plan, nullptr, nullptr); }) == want);
+    nvfp4_gemm_plan_destroy(plan);
+  }
+}
+
+TEST_CASE("A factor of 0 and a B for all groups are said at level 2") {
+  const std::string zero = "alpha = 0: the product with b counts as 0";
+  const std::string zero2 = "alpha2 = 0: the product with b2 counts as 0";
+  Small x;
+  const auto notes = [&] { return notes_of([&] { return nvfp4_gemm_reference(&x.g); }); };
+  x.g.alpha = -0.0f;
+  CHECK(notes() == Lines{zero});
+  x.g.b2 = x.b, x.g.b2_scales = x.scales, x.g.activation = NVFP4_ACTIVATION_SILU;
+  CHECK(notes() == Lines{zero, zero2});
+  x.g.alpha = x.g.alpha2 = 1e-45f;
+  CHECK(notes().empty());
+  x.g.alpha = x.g.alpha2 = 0;
+  x.g.scalar_mode = NVFP4_SCALARS_DEVICE, x.g.alpha_device = x.g.alpha2_device = &x.one;
+  CHECK(notes().empty());
+  x.g.scalar_mode = NVFP4_SCALARS_HOST, x.g.alpha_device = x.g.alpha2_device = nullptr;
+
+  nvfp4_grouped_desc grouped = NVFP4_GROUPED_DESC_INIT;
+  const int32_t ends[] = {1, 2};
+  const float alphas[] = {1, 1};
+  grouped.gemm = &x.g, grouped.rows_kind = NVFP4_ROWS_ENDS, grouped.rows = ends;
+  grouped.b_shared = 1, x.g.l = 2;
+  const auto of_groups = [&] {
+    return notes_of([&] { return nvfp4_grouped_reference(&grouped); });
+  };
+  const std::string shared = "b_shared = 1: all 2 groups use one B";
+  CHECK(of_groups() == Lines{shared, zero, zero2});
+  grouped.group_alpha = alphas;
+  CHECK(of_groups() == Lines{shared, zero2});
+  grouped.group_alpha2 = alphas;
+  CHECK(of_groups() == Lines{shared});
+  grouped.group_alpha = grouped.group_alpha2 = nullptr;
+  x.g.k = 0, x.g.l = 1, x.g.b2 = x.g.b2_scales = nullptr;
+  CHECK(notes().empty());  // 0 either way
+}
+
+TEST_CASE("A launch and a plan's launch say the same of their factors") {
+  using namespace host_test;
+  const Lines lines = probe(DriverChoice::fake, "run-alpha0", "NVFP4_LOG=2");
+  CHECK(starting_with(lines, "nvfp4: note: alpha = 0: ").size() == 2);
+}
+
+TEST_CASE("A quantizer of nothing says so at level 2") {
+  float x[64] = {};
+  uint8_t codes[32] = {}, scales[512] = {};
+  const auto linear = NVFP4_SCALE_LAYOUT_LINEAR, tiles = NVFP4_SCALE_LAYOUT_128X4;
+  nvfp4_quantize_desc q = NVFP4_QUANTIZE_DESC_INIT;
+  q.k = 64, q.x_type = NVFP4_TYPE_F32, q.scale_layout = linear, q.tensor_scale = 1;
+  nvfp4_fused_quantize_desc f = NVFP4_FUSED_QUANTIZE_DESC_INIT;
+  f.k = 64, f.type = NVFP4_TYPE_F32, f.scale_layout = linear, f.tensor_scale = 1;
+  f.operation = NVFP4_FUSED_SILU_MUL;
+  const std::vector<std::pair<std::string, std::function<nvfp4_status()>>> calls = {
+      {"nvfp4_quantize_host",
+       [&] { return nvfp4_quantize_host(x, 64, 0, 64, 1, codes, 64, scales, linear); }},
+      {"nvfp4_dequantize_host",
+       [&] { return nvfp4_dequantize_host(codes, 64, scales, linear, 0, 64, 1, x, 64); }},
+      {"nvfp4_scale_convert_host",
+       [&] { return nvfp4_scale_convert_host(codes, linear, scales, tiles, 0, 64); }},
+      {"nvfp4_scale_convert",
+       [&] { return nvfp4_scale_convert(codes, linear, scales, tiles, 0, 64, nullptr); }},
+      {"nvfp4_quantize", [&] { return nvfp4_quantize(&q, nullptr); }},
+      {"nvfp4_dequantize", [&] { return nvfp4_dequantize(&q, nullptr); }},
+      {"nvfp4_quantize_reference", [&] { return nvfp4_quantize_reference(&q); }},
+      {"nvfp4_dequantize_reference", [&] { return nvfp4_dequantize_reference(&q); }},
+      {"nvfp4_fused_quantize", [&] { return nvfp4_fused_quantize(&f, nullptr); }},
+      {"nvfp4_fused_quantize_host", [&] { return nvfp4_fused_quantize_host(&f); }},
+  };
+  for (const auto& [name, call] : calls) {
+    CHECK(notes_of(call) == Lines{name + " with rows = 0, k = 64: nothing is read or written where "
+                                         "one of them is 0"});
+  }
 }
 
 TEST_CASE("With a callback nothing goes to stderr whatever NVFP4_LOG says") {

@@ -68,6 +68,23 @@ TEST_CASE("New addresses hold for one run and only A and B cost a tensor map") {
                  "token_scales=0x200000 d=0x500000 "));
 }
 
+TEST_CASE("New addresses are compared with those that a plan of groups keeps") {
+  const Lines answers = starting_with(probe(DriverChoice::fake, "grouped-bad"), "NVFP4_");
+  REQUIRE(answers.size() == 8);
+  CHECK(answers[0] == "NVFP4_SUCCESS: ");
+  const auto overlap = [](const std::string& a, const std::string& b) {
+    return "NVFP4_STATUS_OVERLAP: " + a + ") overlaps " + b + ")";
+  };
+  CHECK(answers[1] == overlap("d = [0x700000, 0x7301fe", "rows = [0x700000, 0x700008"));
+  CHECK(answers[2] == overlap("d = [0x7e0000, 0x8101fe", "group_alpha = [0x800000, 0x800008"));
+  CHECK(answers[3] == overlap("workspace = [0x600000, 0x603000", "rows = [0x600000, 0x600008"));
+  CHECK(answers[4] ==
+        overlap("workspace = [0x600000, 0x603000", "group_alpha = [0x600010, 0x600018"));
+  CHECK(answers[5] == "NVFP4_STATUS_MISALIGNED: group_alpha = 0x600002 is not 4-byte aligned");
+  CHECK(answers[6] == overlap("workspace = [0x500000, 0x503000", "d = [0x500000, 0x5301fe"));
+  CHECK(answers[7] == "NVFP4_SUCCESS: ");
+}
+
 TEST_CASE("New addresses keep the rules of addresses or nothing is enqueued") {
   const Lines lines = probe(DriverChoice::fake, "plan plan-bad");
   const Lines answers = starting_with(lines, "NVFP4_STATUS_");

@@ -267,6 +267,10 @@ class Run(unittest.TestCase):
         self.assertIn("groups    4, of 24 rows in all", done.stdout)
         self.assertIn("variant   sm100_128x64x256", done.stdout)
         self.assertIn("3264 of 3264 equal", done.stdout)
+        shared = run(*problem, "--b-shared")
+        self.assertEqual(shared.returncode, 0, shared.stdout + shared.stderr)
+        self.assertIn("groups    4, of 24 rows in all, that use one B", shared.stdout)
+        self.assertEqual(run("run", "--b-shared").returncode, 2)
         for wrong in (("--m", "4"), ("--l", "2"), ("--activation", "relu"), ("--out", "d.npy"),
                       ("--d-ld", "160"), ("--a-batch-stride", "9600"),
                       ("--d-batch-stride", "9600")):

@@ -34,6 +34,14 @@ class Mistakes(unittest.TestCase):
         self.assertNotIn("mean", run("walk-the-dog").stderr)
         self.refused(words=["which command?", *COMMANDS])
 
+    def test_a_number_below_its_range(self):
+        for command, option, value, least in (("run", "--device", "-1", 0),
+                                              ("run", "--groups", "3,-1", 0),
+                                              ("explain", "--sms", "0", 1)):
+            wrong = value.split(",")[-1]
+            self.refused(command, option, value,
+                         words=[f"{option}: {wrong} is not within {least} to 2147483647"])
+
     def test_the_nearest_option_is_named(self):
         self.refused("run", "--hedline", words=["--hedline; did you mean --headline?"])
         self.refused("explain", "--varaint=x", words=["did you mean --variant?"])

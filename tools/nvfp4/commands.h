@@ -44,6 +44,7 @@ struct RunOptions {
   int32_t format = NVFP4_OPERAND_FORMAT_NVFP4;
   std::string variant;          // "": the planner chooses
   std::vector<int64_t> groups;  // rows of each: a grouped product
+  bool b_shared = false;        // all groups use one B
   int device = 0;
   std::string a_path, b_path, out_path;
   std::string a_quantized, b_quantized;  // prefixes of the files that quantize wrote

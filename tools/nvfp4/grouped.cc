@@ -52,7 +52,7 @@ Operands make(const RunOptions& options) {
   for (const int64_t rows : options.groups) x.ends.push_back(int32_t(end += rows));
   RunOptions tokens = options, weights = options;
   tokens.shape.m = end, tokens.shape.l = 1;
-  weights.shape.m = 1, weights.shape.l = int64_t(x.ends.size());
+  weights.shape.m = 1, weights.shape.l = options.b_shared ? 1 : int64_t(x.ends.size());
   support::Problem problem = problem_from(tokens);
   problem.b = problem_from(weights).b;
   if (!support::sums_are_exact(problem)) {
@@ -79,6 +79,10 @@ Operands make(const RunOptions& options) {
     }
     begin = group_end;
   }
+  // However the rows are divided: the library keeps D apart from all of these bytes.
+  x.a_scales.resize(
+      nvfp4_grouped_scale_bytes(end, int64_t(x.ends.size()), x.a.k, x.a.layout, options.format),
+      0x7F);
   return x;
 }
 
@@ -87,10 +91,13 @@ nvfp4_gemm_desc describe(const RunOptions& options, const Operands& x) {
   nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
   g.m = x.a.rows, g.n = x.b.rows, g.k = x.b.k, g.l = int64_t(x.ends.size());
   g.a_ld = x.a.ld, g.a_type = x.a.type;
-  g.b_ld = x.b.ld, g.b_batch_stride = x.b.batch_stride;
+  g.b_ld = x.b.ld;
   if (x.a.quantized()) g.a_scale_layout = x.a.layout;
   g.b_scale_layout = x.b.layout;
-  g.b_scales_batch_stride_bytes = x.b.device_scales_stride(0, x.b.layout);
+  if (!options.b_shared) {
+    g.b_batch_stride = x.b.batch_stride;
+    g.b_scales_batch_stride_bytes = x.b.device_scales_stride(0, x.b.layout);
+  }
   g.operand_format = options.format, g.pdl = options.pdl;
   g.batch_invariant = options.batch_invariant;
   g.d_ld = g.n, g.d_type = NVFP4_TYPE_F32, g.alpha = x.alpha;
@@ -98,10 +105,10 @@ nvfp4_gemm_desc describe(const RunOptions& options, const Operands& x) {
   return g;
 }
 
-nvfp4_grouped_desc grouped_of(const nvfp4_gemm_desc& gemm, const int32_t* rows) {
-  nvfp4_grouped_desc grouped{};
-  grouped.struct_size = sizeof grouped;
+nvfp4_grouped_desc grouped_of(const nvfp4_gemm_desc& gemm, const int32_t* rows, bool b_shared) {
+  nvfp4_grouped_desc grouped = NVFP4_GROUPED_DESC_INIT;
   grouped.gemm = &gemm, grouped.rows = rows, grouped.rows_kind = NVFP4_ROWS_ENDS;
+  grouped.b_shared = b_shared;
   return grouped;
 }
 
@@ -109,12 +116,12 @@ void require(nvfp4_status status) {
   if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
 }
 
-Bytes reference(const Operands& x, nvfp4_gemm_desc g) {
+Bytes reference(const Operands& x, nvfp4_gemm_desc g, bool b_shared) {
   Bytes d(size_t(g.m * g.n) * sizeof(float));
   g.a = x.a_elements.data(), g.b = x.b.codes.data(), g.d = d.data();
   g.a_scales = x.a_scales.empty() ? nullptr : x.a_scales.data(), g.b_scales = x.b_scales.data();
   g.variant = nullptr;
-  const nvfp4_grouped_desc grouped = grouped_of(g, x.ends.data());
+  const nvfp4_grouped_desc grouped = grouped_of(g, x.ends.data(), b_shared);
   require(nvfp4_grouped_reference(&grouped));
   return d;
 }
@@ -123,7 +130,7 @@ Bytes reference(const Operands& x, nvfp4_gemm_desc g) {
 class OnDevice {
  public:
   OnDevice(const support::Driver& driver, const support::DeviceInfo& device, const Operands& x,
-           const nvfp4_gemm_desc& desc)
+           const nvfp4_gemm_desc& desc, bool b_shared)
       : gemm_(desc), d_(driver, size_t(desc.m * desc.n) * sizeof(float)) {
     const auto add = [&](const Bytes& bytes) {
       if (bytes.empty()) return static_cast<void*>(nullptr);
@@ -134,7 +141,7 @@ class OnDevice {
     gemm_.b = add(x.b.codes), gemm_.b_scales = add(x.b_scales);
     gemm_.d = d_.pointer();
     const void* const ends = add(bytes_of(x.ends.data(), x.ends.size() * sizeof(int32_t)));
-    grouped_ = grouped_of(gemm_, static_cast<const int32_t*>(ends));
+    grouped_ = grouped_of(gemm_, static_cast<const int32_t*>(ends), b_shared);
     uint64_t bytes = 0;
     require(nvfp4_grouped_workspace_bytes(&grouped_, device.compute_capability(), &bytes));
     gemm_.workspace = add(Bytes(bytes)), gemm_.workspace_bytes = bytes;
@@ -170,7 +177,7 @@ Outcome run_grouped(const RunOptions& options, const support::Driver& driver,
   const Operands x = make(options);
   const nvfp4_gemm_desc desc = describe(options, x);
   support::progress("groups: on the device");
-  const OnDevice gemm(driver, device, x, desc);
+  const OnDevice gemm(driver, device, x, desc, options.b_shared);
   const auto start = std::chrono::steady_clock::now();
   gemm.enqueue();
   const Bytes d = gemm.d();
@@ -178,7 +185,7 @@ Outcome run_grouped(const RunOptions& options, const support::Driver& driver,
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const CallNames names = last_call();
   support::progress("groups: reference");
-  const int64_t equal = count_equal(d, reference(x, desc));
+  const int64_t equal = count_equal(d, reference(x, desc, options.b_shared));
   double seconds = 0;
   if (!device.emulated()) seconds = time_on_device(driver, [&] { gemm.enqueue(); }).median;
   support::progress_done();
@@ -191,9 +198,11 @@ Outcome run_grouped(const RunOptions& options, const support::Driver& driver,
   if (equal != o.total) {
     o.first = std::to_string(o.total - equal) + " elements of D are not the reference's";
   }
-  o.more = [groups = options.groups, rows = desc.m](Report& report) {
-    report.line("groups", "%zu, of %" PRId64 " rows in all", groups.size(), rows);
-    report["groups"] = groups;
+  o.more = [&options, rows = desc.m](Report& report) {
+    report.line("groups", "%zu, of %" PRId64 " rows in all%s", options.groups.size(), rows,
+                options.b_shared ? ", that use one B" : "");
+    report["groups"] = options.groups;
+    report["b_shared"] = options.b_shared;
   };
   return o;
 }

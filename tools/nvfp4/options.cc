@@ -267,7 +267,7 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
                    "instead of a GPU's name: 9.0 or 90, for example")
       ->excludes(gpu);
   explain->add_option("--sms", options.sms, "number of SMs, instead of the GPU's")
-      ->check(CLI::PositiveNumber.description(""));
+      ->check(sizes(1));
   add_json(*explain, options.json);
   explain->footer(
       "Examples:\n"
@@ -396,9 +396,11 @@ void add_run(CLI::App& app, RunOptions& options) {
                                         "rows of each group, such as 3,0,20, instead of --m and "
                                         "--l; every group has its own B")
                             ->delimiter(',')
-                            ->check(CLI::NonNegativeNumber.description(""));
+                            ->check(sizes(0));
+  run->add_flag("--b-shared", options.b_shared, "with --groups: all groups use one B")
+      ->needs(groups);
   run->add_option("--device", options.device, "device ordinal")
-      ->check(CLI::NonNegativeNumber.description(""))
+      ->check(sizes(0))
       ->capture_default_str();
   CLI::Option* headline = run->add_flag("--headline", options.headline,
                                         "run the three shapes of the GPU MODE nvfp4_gemm task: "

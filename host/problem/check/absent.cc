@@ -28,11 +28,6 @@ nvfp4_status not_gated(const char* name, const void* value) {
               name, value);
 }
 
-nvfp4_status rule_switch(const char* name, int32_t value) {
-  if (value == 0 || value == 1) return NVFP4_SUCCESS;
-  return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %" PRId32 " is neither 0 nor 1", name, value);
-}
-
 nvfp4_status not_grouped(const char* name, const void* pointer) {
   if (pointer == nullptr) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %p must be NULL: the plan is of no grouped product",

@@ -53,30 +53,32 @@ nvfp4_status check_numbers(const nvfp4_fused_quantize_desc& q) {
 }
 
 nvfp4_status check_places(const nvfp4_fused_quantize_desc& q) {
-  constexpr bool kWritten = true, kRead = false;
   const bool norm = q.operation == NVFP4_FUSED_RMS_NORM;
   const int64_t element = element_bytes(q.type);
   Buffers buffers;
   NVFP4_TRY(rule_at_least("x_ld", q.x_ld, "k", q.k));
-  NVFP4_TRY(buffers.add_matrix("x", q.x, q.rows, q.x_ld, q.k, element, kRead));
+  NVFP4_TRY(buffers.add_matrix("x", q.x, q.rows, q.x_ld, q.k, element, Use::read));
   if (!norm || q.y != nullptr) {
     NVFP4_TRY(rule_at_least("y_ld", q.y_ld, "k", q.k));
-    NVFP4_TRY(buffers.add_matrix("y", q.y, q.rows, q.y_ld, q.k, element, norm ? kWritten : kRead));
+    NVFP4_TRY(buffers.add_matrix("y", q.y, q.rows, q.y_ld, q.k, element,
+                                 norm ? Use::written : Use::read));
   }
   if (norm) {
-    NVFP4_TRY(buffers.add_matrix("weight", q.weight, 1, q.k, q.k, element, kRead));
+    NVFP4_TRY(buffers.add_matrix("weight", q.weight, 1, q.k, q.k, element, Use::read));
   } else if (q.weight != nullptr) {
     return fail(NVFP4_STATUS_INVALID_VALUE, "weight = %p must be NULL with NVFP4_FUSED_SILU_MUL",
                 q.weight);
   }
   NVFP4_TRY(rule_at_least("codes_ld", q.codes_ld, "k", q.k));
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, "codes_ld", q.codes_ld, 2, ""));
-  NVFP4_TRY(buffers.add_codes(q.codes, q.rows, q.codes_ld, q.k, kWritten));
-  NVFP4_TRY(buffers.add_scales(q.scales, q.rows, q.k, q.scale_layout, q.format, kWritten));
+  NVFP4_TRY(buffers.add_codes(q.codes, q.rows, q.codes_ld, q.k, Use::written));
+  NVFP4_TRY(
+      buffers.add_scales("scales", q.scales, q.rows, q.k, q.scale_layout, q.format, Use::written));
   if (q.tensor_scale_mode != NVFP4_TENSOR_SCALE_VALUE) {
     const bool rows = has_row_scales(q.tensor_scale_mode);
-    NVFP4_TRY(buffers.add("tensor_scale_device", q.tensor_scale_device,
-                          (rows ? q.rows : 1) * int64_t{sizeof(float)}, sizeof(float), rows));
+    NVFP4_TRY(buffers.add_aligned("tensor_scale_device", q.tensor_scale_device,
+                                  (rows ? q.rows : 1) * int64_t{sizeof(float)}, sizeof(float),
+                                  rows ? Use::written : Use::read));
   }
   return buffers.apart();
 }

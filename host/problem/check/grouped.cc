@@ -44,6 +44,24 @@ nvfp4_status check_capacity(const nvfp4_grouped_desc& d, const nvfp4_gemm_desc& 
               g.m);
 }
 
+// A stride of 0 repeats one matrix, which is a mistake unless b_shared says so.
+nvfp4_status check_group_stride(const nvfp4_grouped_desc& d, const char* name, int64_t stride) {
+  if (d.b_shared == 0 && stride == 0) {
+    return fail(NVFP4_STATUS_INVALID_VALUE,
+                "%s = 0 with l = %" PRId64 " groups: set b_shared = 1 if all groups use one B",
+                name, d.gemm->l);
+  }
+  if (d.b_shared == 0 || stride == 0) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %" PRId64 " must be 0 where b_shared = 1", name,
+              stride);
+}
+
+nvfp4_status check_shared(const nvfp4_grouped_desc& d, const nvfp4_gemm_desc& g) {
+  if (g.l == 1) return NVFP4_SUCCESS;
+  NVFP4_TRY(check_group_stride(d, "b_batch_stride", g.b_batch_stride));
+  return check_group_stride(d, "b_scales_batch_stride_bytes", g.b_scales_batch_stride_bytes);
+}
+
 nvfp4_status check_group_alpha(const char* name, const float* alphas, const nvfp4_gemm_desc& g) {
   if (alphas == nullptr || g.scalar_mode == NVFP4_SCALARS_HOST) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE,
@@ -82,6 +100,7 @@ nvfp4_status check_grouped_kind(const nvfp4_grouped_desc* desc, Caller caller,
                             only(NVFP4_ROWS_ENDS) | only(NVFP4_ROWS_COUNTS)));
   NVFP4_TRY(rule_range("capacity", known->capacity, INT32_MAX));
   NVFP4_TRY(rule_range("rows_hint", known->rows_hint, INT32_MAX));
+  NVFP4_TRY(rule_switch("b_shared", known->b_shared));
   NVFP4_TRY(rule_reserved(known->reserved));
   NVFP4_TRY(check_grouped_absent(*known));
   NVFP4_TRY(check_kind(known->gemm, caller, gemm));
@@ -94,33 +113,32 @@ nvfp4_status check_grouped_kind(const nvfp4_grouped_desc* desc, Caller caller,
 }
 
 // Arrays with 4 bytes for each group.
-nvfp4_status check_group_array(const nvfp4_gemm_desc& gemm, const char* name, const void* first) {
-  if (first == nullptr) return NVFP4_SUCCESS;
-  NVFP4_TRY(rule_aligned(name, first, 4));
-  return check_apart_from_d(gemm, name, first, gemm.l * 4);
+nvfp4_status check_group_arrays(const nvfp4_gemm_desc& gemm, const GroupArrays& groups) {
+  NVFP4_TRY(check_group_alphas(groups.alpha, groups.alpha2, gemm));
+  NVFP4_TRY(check_scale_rows(groups.scale_rows, gemm));
+  NVFP4_TRY(rule_not_null("rows", groups.rows));
+  NVFP4_TRY(rule_aligned("rows", groups.rows, 4));
+  NVFP4_TRY(rule_aligned("scale_rows", groups.scale_rows, 4));
+  NVFP4_TRY(rule_aligned("group_alpha", groups.alpha, 4));
+  return rule_aligned("group_alpha2", groups.alpha2, 4);
 }
 
-nvfp4_status check_group_arrays(const nvfp4_gemm_desc& gemm, const int32_t* rows,
-                                const int32_t* scale_rows, const float* group_alpha,
-                                const float* group_alpha2) {
-  NVFP4_TRY(check_group_alphas(group_alpha, group_alpha2, gemm));
-  NVFP4_TRY(check_scale_rows(scale_rows, gemm));
-  NVFP4_TRY(check_group_array(gemm, "rows", rows));
-  NVFP4_TRY(check_group_array(gemm, "scale_rows", scale_rows));
-  NVFP4_TRY(check_group_array(gemm, "group_alpha", group_alpha));
-  return check_group_array(gemm, "group_alpha2", group_alpha2);
+GroupArrays group_arrays(const nvfp4_grouped_desc& desc) {
+  return {desc.rows, desc.scale_rows, desc.group_alpha, desc.group_alpha2, desc.capacity};
 }
 
 nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
                                     Caller caller, bool sizes_alone) {
+  const GroupArrays groups = group_arrays(desc);
   NVFP4_TRY(check_companions(g, sizes_alone));
   if (!sizes_alone) NVFP4_TRY(check_addresses(g, caller));
   NVFP4_TRY(check_leading_dimensions(g, sizes_alone));
   NVFP4_TRY(check_input_strides(g, sizes_alone));
-  if (sizes_alone) return check_extents(g);
-  NVFP4_TRY(check_overlap(g));
-  NVFP4_TRY(rule_not_null("rows", desc.rows));
-  return check_group_arrays(g, desc.rows, desc.scale_rows, desc.group_alpha, desc.group_alpha2);
+  NVFP4_TRY(check_shared(desc, g));
+  NVFP4_TRY(check_scaled_d(g));
+  if (sizes_alone) return check_extents(g, &groups);
+  NVFP4_TRY(check_group_arrays(g, groups));
+  return check_overlap(g, &groups);
 }
 
 }  // namespace nvfp4

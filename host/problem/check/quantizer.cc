@@ -58,15 +58,16 @@ nvfp4_status check_leading_dimensions(const nvfp4_quantize_desc& q) {
 
 // Each buffer is read in one direction and written in the other, so none may overlap another.
 nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes) {
-  constexpr bool kWritten = true;
   Buffers buffers;
-  NVFP4_TRY(buffers.add_matrix("x", q.x, q.rows, q.x_ld, q.k, element_bytes(q.x_type), kWritten));
-  NVFP4_TRY(buffers.add_codes(q.codes, q.rows, q.codes_ld, q.k, kWritten));
-  NVFP4_TRY(buffers.add_scales(q.scales, q.rows, q.k, q.scale_layout, q.format, kWritten));
+  NVFP4_TRY(
+      buffers.add_matrix("x", q.x, q.rows, q.x_ld, q.k, element_bytes(q.x_type), Use::written));
+  NVFP4_TRY(buffers.add_codes(q.codes, q.rows, q.codes_ld, q.k, Use::written));
+  NVFP4_TRY(
+      buffers.add_scales("scales", q.scales, q.rows, q.k, q.scale_layout, q.format, Use::written));
   if (q.tensor_scale_mode != NVFP4_TENSOR_SCALE_VALUE) {
     const int64_t count = has_row_scales(q.tensor_scale_mode) ? q.rows : 1;
-    NVFP4_TRY(buffers.add("tensor_scale_device", q.tensor_scale_device,
-                          count * int64_t{sizeof(float)}, sizeof(float), kWritten));
+    NVFP4_TRY(buffers.add_aligned("tensor_scale_device", q.tensor_scale_device,
+                                  count * int64_t{sizeof(float)}, sizeof(float), Use::written));
   }
   if (workspace_bytes > 0) {
     if (q.workspace != nullptr && q.workspace_bytes < workspace_bytes) {
@@ -75,8 +76,8 @@ nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes
                   " that nvfp4_quantize_workspace_bytes() says",
                   q.workspace_bytes, workspace_bytes);
     }
-    NVFP4_TRY(buffers.add("workspace", q.workspace, static_cast<int64_t>(workspace_bytes),
-                          sizeof(float), kWritten));
+    NVFP4_TRY(buffers.add_aligned("workspace", q.workspace, static_cast<int64_t>(workspace_bytes),
+                                  sizeof(float), Use::written));
   }
   return buffers.apart();
 }

@@ -22,6 +22,7 @@
  *                       plan-run   the plan with its own addresses
  *                       plan-d     the plan with another D; plan-all with five other addresses
  *                       plan-bad   the plan with addresses that break one rule each
+ *                       grouped-bad   a plan of groups, and runs with addresses over others of it
  *                       plan-threads  plan-all from 32 threads at once; prints each status once
  *                       destroy    plan_destroy
  *                       allocations   allocations by the library during the actions so far
@@ -100,6 +101,45 @@ static void run_bf16(void) {
   nvfp4_gemm_desc g = problem();
   g.a_type = NVFP4_TYPE_BF16, g.a_scales = NULL;
   print_answer(nvfp4_gemm_run(&g, (void*)0x57));
+}
+
+static void run_alpha0(void) {
+  nvfp4_gemm_desc g = problem();
+  nvfp4_gemm_plan* of_g = NULL;
+  g.alpha = 0;
+  print_answer(nvfp4_gemm_run(&g, (void*)0x57));
+  print_answer(nvfp4_gemm_plan_create(&g, &of_g));
+  print_answer(nvfp4_gemm_plan_run(of_g, NULL, (void*)0x57));
+  nvfp4_gemm_plan_destroy(of_g);
+}
+
+/* One array of a run over another of the plan, which the run does not replace. */
+static void grouped_bad_addresses(void) {
+  nvfp4_gemm_desc g = problem();
+  nvfp4_grouped_desc grouped = NVFP4_GROUPED_DESC_INIT;
+  nvfp4_gemm_addresses x = NVFP4_GEMM_ADDRESSES_INIT;
+  nvfp4_gemm_plan* of_groups = NULL;
+  g.l = 2, g.b_batch_stride = 384 * 544, g.b_scales_batch_stride_bytes = 384 * 32;
+  g.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  g.workspace = (void*)0x600000, g.workspace_bytes = 1 << 20;
+  grouped.gemm = &g, grouped.rows_kind = NVFP4_ROWS_ENDS;
+  grouped.rows = (void*)0x700000, grouped.group_alpha = (void*)0x800000;
+  print_answer(nvfp4_grouped_plan_create(&grouped, &of_groups));
+  x.d = (void*)0x700000;
+  print_answer(nvfp4_gemm_plan_run(of_groups, &x, (void*)0x58));
+  x.d = (void*)0x7e0000;
+  x.rows = (void*)0x900000;
+  print_answer(nvfp4_gemm_plan_run(of_groups, &x, (void*)0x58));
+  x.d = NULL, x.rows = (void*)0x600000;
+  print_answer(nvfp4_gemm_plan_run(of_groups, &x, (void*)0x58));
+  x.rows = NULL, x.group_alpha = (void*)0x600010;
+  print_answer(nvfp4_gemm_plan_run(of_groups, &x, (void*)0x58));
+  x.group_alpha = (void*)0x600002;
+  print_answer(nvfp4_gemm_plan_run(of_groups, &x, (void*)0x58));
+  x.group_alpha = NULL, x.workspace = (void*)0x500000, x.workspace_bytes = 1 << 20;
+  print_answer(nvfp4_gemm_plan_run(of_groups, &x, (void*)0x58));
+  print_answer(nvfp4_gemm_plan_run(of_groups, NULL, (void*)0x58));
+  nvfp4_gemm_plan_destroy(of_groups);
 }
 
 static void fork_and_run(void) {
@@ -352,6 +392,10 @@ int main(int argc, char** argv) {
       fflush(stdout);
     } else if (strcmp(argv[i], "run") == 0) {
       run(256, 512, 1);
+    } else if (strcmp(argv[i], "run-alpha0") == 0) {
+      run_alpha0();
+    } else if (strcmp(argv[i], "grouped-bad") == 0) {
+      grouped_bad_addresses();
     } else if (strcmp(argv[i], "run-pdl1") == 0) {
       run_pdl(NVFP4_PDL_ON);
     } else if (strcmp(argv[i], "run-pdl2") == 0) {

@@ -125,7 +125,7 @@ class GroupedDescFields(_Sized):
         ("rows", c_void_p), ("scale_rows", c_void_p),
         ("group_alpha", c_void_p), ("group_alpha2", c_void_p), ("group_d_tensor_scale", c_void_p),
         ("capacity", c_int64), ("rows_kind", c_int32), ("rows_hint", c_int32),
-        ("reserved", c_int32 * 4),
+        ("b_shared", c_int32), ("reserved", c_int32 * 3),
     ]
 
 

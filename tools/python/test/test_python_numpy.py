@@ -55,11 +55,6 @@ class Quantize(unittest.TestCase):
         finite = np.abs(x[np.isfinite(x)]).max()
         self.assertAlmostEqual(nvfp4gemm.quantize(x).tensor_scale, finite / 2688, places=7)
         self.assertEqual(nvfp4gemm.quantize(np.zeros((1, 16), np.float32)).tensor_scale, 1.0)
-        # Below 2688 * 2^-150 the quotient is 0 in fp32.
-        tiny = nvfp4gemm.quantize(np.full((1, 16), 1e-42, np.float32))
-        self.assertEqual((tiny.tensor_scale, tiny.codes.any()), (1.0, False))
-        least = nvfp4gemm.quantize(np.full((1, 16), 2e-42, np.float32))
-        self.assertEqual(least.tensor_scale, np.float32(2.0**-149))
 
 
 class Nothing(unittest.TestCase):
