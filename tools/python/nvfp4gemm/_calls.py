@@ -16,11 +16,11 @@ def quantize(x, tensor_scale=None, *, scale_layout="128x4", format="nvfp4"):
     """x [..., k] of float16, bfloat16 or float32 to NVFP4; leading dimensions become rows. k is a
     multiple of 16, in MXFP4 of 32. An x whose rows are not contiguous is copied.
 
-    tensor_scale  None: the largest finite |x| / 2688, found on the device where x lies there, so
-                  that nothing waits; the result then has it as a tensor. "rows": the same of each
-                  row, so that no row changes another; mm() takes such a matrix as its a. A float,
-                  or on a GPU a tensor of one float32, is used as it is: x ~ code * scale *
-                  tensor_scale.
+    tensor_scale  None: the largest finite |x| / 2688, or 1 where that is 0, found on the device
+                  where x lies there, so that nothing waits; the result then has it as a tensor.
+                  "rows": the same of each row, so that no row changes another; mm() takes such a
+                  matrix as its a. A float, or on a GPU a tensor of one float32, is used as it is:
+                  x ~ code * scale * tensor_scale.
     scale_layout  "128x4" for mm; "linear" is what checkpoints hold.
     format        "nvfp4", "mxfp4" or "e2m1_ue8m0": with UE8M0 scales of 32 or of 16 elements, which
                   are rounded up so that no element is clipped, and without a tensor_scale.
@@ -48,11 +48,13 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
     c           [m, n] of any of the three, added times beta; may be out
     out         where the result goes: rows or columns contiguous, which share no element with each
                 other or with what is read; on a GPU its address is a multiple of 16 bytes. Leading
-                dimensions must be one step apart. Written in place, never copied
+                dimensions must be one step apart. Written in place, never through a copy of it;
+                where the call is an operator (torch.compile, torch.autocast, what traces,
+                transforms or watches calls), the result is copied into it
     amax, row_amax
                 float32 [1] and [m]: the largest magnitude of the result and that of each row,
                 before they are rounded, join what is there. Clear them first. There are no
-                gradients, torch.compile and torch.autocast with them
+                gradients with them, and no operators
     batch_invariant
                 a row of the result has the same bits whatever the other rows are
     launch      None, "early": may start before earlier work of the stream ends, and waits before it
@@ -66,8 +68,9 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
     Where a, bias or c requires a gradient it gets one: a's is alpha * dy * b, with b dequantized to
     a's type; b has none. A quantized x of linear() gets it as if it had not been quantized. A
     product with an activation, or into out, raises then. Nothing passes through quantize(): a
-    Packed a has no gradient. Inside torch.autocast an a that is not packed is cast, and the result
-    is of autocast's type unless out_dtype or out says more.
+    Packed a has no gradient. The same is true of tangents of forward-mode AD. Inside torch.autocast
+    an a that is not packed is cast, and the result is of autocast's type unless out_dtype or out
+    says more.
 
     On torch tensors of a GPU: on its current stream, nothing waits, and CUDA graphs capture it.
     """
@@ -234,9 +237,9 @@ def grouped_linear(x, ends, weights, bias=None, *, activation=None, alpha=1.0, o
     x         the rows of all groups, one group after the other: float16 or bfloat16 [..., k], or a
               Packed with one tensor scale, and on a GPU with linear scales
     ends      int32 [groups], on x's device, where nothing reads it on the host: group g has rows
-              ends[g - 1] to ends[g]. They do not fall, and the last is at most the rows of x; what
-              is beyond is cut, and rows of no group are not written: in a result that the call
-              makes they hold anything
+              ends[g - 1] to ends[g]. They begin at 0 or more and do not fall, which the CPU looks
+              at; the last is at most the rows of x. What is beyond is cut, and rows of no group are
+              not written: in a result that the call makes they hold anything
     weights   a Stack, of groups of [n, k]
     bias      [n], of all groups
     rows_hint how many rows a usual group has; it selects the tile, which changes the speed and, on

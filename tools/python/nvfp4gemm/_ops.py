@@ -451,7 +451,7 @@ for _name in ("mm", "quantize", "dequantize", "convert_scales", "gated", "groupe
 torch.library.register_vmap("nvfp4gemm::mm_without_gradient", _batched_mm, lib=_library)
 
 
-# Of each product: where k is among the operator's arguments, and how many products it makes.
+# Operators that multiply: the place of k among the arguments, and how many products they make.
 _PRODUCTS = {"mm": (12, 1), "mm_without_gradient": (12, 1), "gated": (18, 2), "grouped": (15, 1),
              "grouped_gated": (21, 2)}
 
@@ -518,8 +518,9 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
     """`gradient` is whether an operand requires one, `names` what the caller calls a and b."""
     out_dtype = _looked_at(b, names[1], b.rows, a, out_dtype, out,
                            **{names[0]: a, "bias": bias, "c": c})
-    arguments = (*_parts(a), *_parts(b), b.k, out_dtype, bias, activation, c, number(alpha, "alpha"),
-                 number(beta, "beta"), batch_invariant, launch, a_source, out, *names)
+    arguments = (*_parts(a), *_parts(b), b.k, out_dtype, bias, activation, c,
+                 number(alpha, "alpha"), number(beta, "beta"), batch_invariant, launch, a_source,
+                 out, *names)
     if _differentiated():
         wanting = Torch.first_with_tangent(a if a_source is None else a_source, bias, c)
         if wanting is not None and (activation is not None or out is not None):

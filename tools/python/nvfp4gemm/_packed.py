@@ -14,7 +14,7 @@ class Packed(Matrix):
                   `format` has
     tensor_scale  a float, or one float32 on the device of the codes, or one for each row: [rows];
                   or [g], one for each rows / g of them, a multiple of 64, as weights have that
-                  checkpoints.fuse() made of several
+                  checkpoints.fuse() made of several. A float is a finite float32, 0 or more
     scale_layout  "128x4", which tensor cores read, or "linear", [rows, k / 16]
     format        "nvfp4"; "mxfp4": UE8M0 scales, 2^(byte - 127), one per 32; "e2m1_ue8m0": the
                   same, one per 16. Neither has a tensor_scale

@@ -105,7 +105,8 @@ def weight(codes, scales, tensor_scale=1.0, *, divides=False, scale_layout="line
         raise ValueError(f"codes are {tuple(codes.shape)}: k = {k} is no multiple of {block}")
     scales = door.scale_bytes(scales, "scales", scale_bytes(n, k, scale_layout, format),
                               f"{scale_layout} ones of [{n}, {k}]")
-    value = tensor_scale_of(door.value(tensor_scale, "tensor_scale"), divides=flag(divides, "divides"))
+    value = tensor_scale_of(door.value(tensor_scale, "tensor_scale"),
+                            divides=flag(divides, "divides"))
     if number_of(nibbles, NIBBLES, "nibbles"):
         codes = codes >> 4 | codes << 4
     packed = Weight(arrays.padded(codes, row_bytes(k)), scales.reshape(-1), n, k, value,
