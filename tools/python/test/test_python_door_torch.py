@@ -259,6 +259,44 @@ class Compiled(Otherwise):
         return torch.compile(call, fullgraph=True, backend="aot_eager", dynamic=False)(array)
 
 
+class Shared(unittest.TestCase):
+    """An out over what is read, in each mode."""
+
+    def setUp(self):
+        self.o = o = door_table.Operands(OnTheCpu.kind)
+        self.ends, self.stack = o.of(o.ends), o.stack()
+
+    def modes(self):
+        for of in (CastOnTheCpu, WatchedOnTheCpu, Compiled):
+            yield of.__name__, lambda call, *arrays, of=of: of.through(of, call, *arrays)
+
+    def test_is_refused(self):
+        m, n, k = door_table.M, door_table.N, door_table.K
+        o, w, up = self.o, self.o.pb, self.o.pb2
+        calls = (lambda x, out: nvfp4gemm.linear(x, w, out=out),
+                 lambda x, out: nvfp4gemm.mm(x, w, c=out[:1].expand(m, n), out=out),
+                 lambda x, out: nvfp4gemm.gated_linear(x, w, up, out=out),
+                 lambda x, out: nvfp4gemm.grouped_linear(x, self.ends, self.stack, out=out))
+        for name, through in self.modes():
+            for i, call in enumerate(calls):
+                memory = torch.ones(m * k + m * n, dtype=torch.float16)
+                x, begin = memory[:m * k].view(m, k), m * k if i == 1 else m * k - 8
+                out = memory[begin:begin + m * n].view(m, n)
+                with self.subTest(mode=name, call=i), self.assertRaisesRegex(
+                        Exception, "out shares memory with what is read"):
+                    through(lambda x: call(x, out), x)
+                self.assertTrue((memory == 1).all())
+
+    def test_c_may_be_out(self):
+        x, w = self.o.of(self.o.x), self.o.pb
+        expected = nvfp4gemm.mm(x, w, c=torch.ones(door_table.M, door_table.N))
+        for name, through in self.modes():
+            with self.subTest(name):
+                out = torch.ones_like(expected).float()
+                through(lambda x: nvfp4gemm.mm(x, w, torch.float32, c=out, out=out), x)
+                self.assertTrue(torch.equal(out.to(expected.dtype), expected))
+
+
 class CompiledOut(unittest.TestCase):
     """What once ended the process, wrote past its memory, or wrote other values."""
 
