@@ -348,7 +348,7 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                looked at. K = 0 gives acc = +0; A, B and their scales are not looked at.
  *   tiles        ceil(M/256) * ceil(N/128) * L below 2^31; if `variant` is set, its tile sizes
  *                apply. No kernel of a plan has more than 2^31-1 CTAs. So fewer tiles are possible
- *                if the kernels have smaller tiles, several CTAs a tile or several K partitions, and
+ *                if the kernels have smaller tiles, several CTAs a tile or several K partitions, or
  *                if tokens are decoded into the workspace. Beyond, the status is LIMIT.
  *   together     a_type F16 or BF16: a_scales is NULL, a_scale_layout may be UNSET, the stride of
  *                the scales is not looked at. c_type says that there is a C: with one, c is not

@@ -5,7 +5,7 @@
 #include "host/base/status.h"
 #include "host/plan/checked.h"
 #include "host/plan/plan.h"
-#include "host/problem/buffers.h"
+#include "host/problem/check/buffers.h"
 #include "host/problem/notes.h"
 #include "host/reference/quantize/fused.h"
 #include "host/reference/quantize/quantize.h"

@@ -4,8 +4,8 @@
 
 #include "host/base/formats.h"
 #include "host/base/operand_format.h"
-#include "host/problem/buffers.h"
 #include "host/problem/check.h"
+#include "host/problem/check/buffers.h"
 #include "host/problem/enumeration.h"
 #include "host/problem/quantizer.h"
 #include "host/problem/rule.h"

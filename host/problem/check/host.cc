@@ -3,8 +3,8 @@
 #include <cinttypes>
 
 #include "host/base/formats.h"
-#include "host/problem/buffers.h"
 #include "host/problem/check.h"
+#include "host/problem/check/buffers.h"
 #include "host/problem/rule.h"
 
 namespace nvfp4 {

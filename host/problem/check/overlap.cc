@@ -5,7 +5,7 @@
 #include <cinttypes>
 
 #include "host/base/operand_format.h"
-#include "host/problem/buffers.h"
+#include "host/problem/check/buffers.h"
 #include "host/problem/fields.h"
 
 namespace nvfp4 {
@@ -21,7 +21,7 @@ bool array_extent(int64_t l, int64_t stride, int64_t rows, int64_t ld, int64_t c
 }
 
 // Bytes of the scales of all batches, padding included. Each group's tokens begin a new tile of
-// 128x4 scales, so their number of tiles depends on row counts in device memory; the largest counts.
+// 128x4 scales, so the number of tiles depends on row counts in device memory. This is the most.
 bool all_scale_bytes(const Operand& x, const GroupArrays* token_groups, int64_t* bytes) {
   int64_t one;
   if (token_groups == nullptr) {

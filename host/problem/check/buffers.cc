@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "host/problem/buffers.h"
+#include "host/problem/check/buffers.h"
 
 namespace nvfp4 {
 
