@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """quantize, mm and linear as users call them: at once by nvfp4gemm._eager, or as operators of torch
-where torch.compile traces."""
+where torch traces, transforms, differentiates, casts or watches calls."""
 from nvfp4gemm import _optional
 from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._door import flag, matrix, number  # noqa: F401, for layouts

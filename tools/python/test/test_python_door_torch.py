@@ -327,7 +327,7 @@ class CompiledOnTheCpu(Compiled, unittest.TestCase):
         self.assertEqual((y.device.type, tuple(y.shape)), ("meta", (3, door_table.N)))
 
 
-@unittest.skipUnless(HOPPER, WHY_NOT or "16-bit activations: compute capability 9.0")
+@unittest.skipUnless(LONG and HOPPER, WHY_NOT or "a minute, on compute capability 9.0")
 class CompiledOnTheGpu(Compiled, unittest.TestCase):
     kind = OnTheGpu.kind
 

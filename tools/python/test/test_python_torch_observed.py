@@ -18,15 +18,18 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+import gpus
 import nvfp4gemm
 from nvfp4gemm import nn
 
+WHY_NOT = gpus.why_not(torch, 1)
+HOPPER = not WHY_NOT and torch.cuda.get_device_capability() == (9, 0)
 M, N, K = 5, 48, 64
 
 
-def normal(seed, *shape, dtype=torch.float16):
+def normal(seed, *shape, device="cpu"):
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator).to(dtype)
+    return torch.randn(*shape, generator=generator).half().to(device)
 
 
 def near(a, b):
@@ -48,21 +51,34 @@ class Names(TorchDispatchMode):
 
 class Calls(unittest.TestCase):
     """Every call of the package that computes, of an x."""
+    device = "cpu"
+
+    def normal(self, seed, *shape):
+        return normal(seed, *shape, device=self.device)
+
+    def same(self, found, expected):
+        """Bit for bit; on a GPU a batch may select another variant, with an order of its own."""
+        if self.device == "cpu":
+            self.assertTrue(torch.equal(found, expected))
+        else:
+            near(found, expected)
 
     def setUp(self):
         warnings.simplefilter("ignore", torch.jit.TracerWarning)
         self.addCleanup(warnings.resetwarnings)
-        self.x, self.other, self.bias = normal(1, M, K), normal(2, M, K), normal(3, N)
-        self.weight = w = nvfp4gemm.quantize(normal(4, N, K))
+        self.x, self.other = self.normal(1, M, K), self.normal(2, M, K)
+        self.bias, c = self.normal(3, N), self.normal(7, M, N)
+        self.weight = w = nvfp4gemm.quantize(self.normal(4, N, K))
         self.w = w.dequantize()
-        up, packed = nvfp4gemm.quantize(normal(5, N, K)), nvfp4gemm.quantize(normal(6, M, K))
+        up, packed = (nvfp4gemm.quantize(self.normal(seed, rows, K))
+                      for seed, rows in ((5, N), (6, M)))
         many = nvfp4gemm.stack([w, w])
-        ends, c = torch.tensor([2, M], dtype=torch.int32), normal(7, M, N)
+        ends = torch.tensor([2, M], dtype=torch.int32, device=self.device)
         layer = nn.Linear(w, self.bias)
 
         def into(call, *shape):
             def made(x):
-                out = torch.full(shape, 7.0)
+                out = torch.full(shape, 7.0, device=self.device)
                 call(x, out)
                 return out
             return made
@@ -101,7 +117,7 @@ class Calls(unittest.TestCase):
     def test_jit_trace(self):
         self.each(lambda call: torch.jit.trace(call, (self.x,)))
         traced = torch.jit.trace(nn.Linear(self.weight), (self.x,))
-        nine = normal(9, 9, K)
+        nine = self.normal(9, 9, K)
         self.assertTrue(torch.equal(traced(nine), nvfp4gemm.linear(nine, self.weight)))
 
     def test_make_fx(self):
@@ -158,22 +174,20 @@ class Calls(unittest.TestCase):
                 continue
             with self.subTest(name):
                 expected = torch.stack([call(x) for x in batch])
-                self.assertTrue(torch.equal(torch.vmap(call)(batch), expected))
-                self.assertTrue(torch.equal(torch.vmap(call, in_dims=2)(batch.movedim(0, 2)),
-                                            expected))
-                self.assertTrue(torch.equal(torch.vmap(torch.vmap(call))(batch[None]),
-                                            expected[None]))
+                self.same(torch.vmap(call)(batch), expected)
+                self.same(torch.vmap(call, in_dims=2)(batch.movedim(0, 2)), expected)
+                self.same(torch.vmap(torch.vmap(call))(batch[None]), expected[None])
         self.assertEqual(torch.vmap(self.calls["linear"])(batch[:, None]).shape, (2, 1, M, N))
 
     def test_vmap_of_bias_and_c(self):
         w, x = self.weight, self.x
-        biases, cs = normal(8, 2, N), normal(9, 2, M, N)
+        biases, cs = self.normal(8, 2, N), self.normal(9, 2, M, N)
         found = torch.vmap(lambda bias, c: nvfp4gemm.mm(x, w, bias=bias, c=c))(biases, cs)
         for i in range(2):
             self.assertTrue(torch.equal(found[i], nvfp4gemm.mm(x, w, bias=biases[i], c=cs[i])))
 
     def test_tangents(self):
-        t = normal(8, M, K)
+        t = self.normal(8, M, K)
         for quantized in (False, True):
             def layer(x, bias):
                 return nvfp4gemm.linear(x, self.weight, bias, quantize_input=quantized)
@@ -189,13 +203,13 @@ class Calls(unittest.TestCase):
             _, tangent = torch.func.jvp(layer, (self.x, self.bias), (t, self.bias))
             near(tangent, expected)
             near(torch.func.linearize(layer, self.x, self.bias)[1](t, self.bias), expected)
-        c, tc = normal(9, M, N), normal(10, M, N)
+        c, tc = self.normal(9, M, N), self.normal(10, M, N)
         _, tangent = torch.func.jvp(lambda x, c: nvfp4gemm.mm(x, self.weight, c=c, alpha=0.5,
                                                               beta=-2.0), (self.x, c), (t, tc))
         near(tangent, 0.5 * (t.float() @ self.w.T) - 2 * tc.float())
 
     def test_gradients_of_torch_func(self):
-        dy = normal(8, M, N)
+        dy = self.normal(8, M, N)
         for quantized in (False, True):
             def layer(x):
                 return nvfp4gemm.linear(x, self.weight, quantize_input=quantized)
@@ -237,13 +251,13 @@ class Calls(unittest.TestCase):
 
     def test_what_cannot_be_is_said(self):
         x, w, many = self.x, self.weight, nvfp4gemm.stack([self.weight])
-        ends = torch.tensor([M], dtype=torch.int32)
+        ends = torch.tensor([M], dtype=torch.int32, device=self.device)
 
         def silu(x):
             return nvfp4gemm.linear(x, w, activation="silu")
 
         def out(x):
-            return nvfp4gemm.linear(x, w, out=torch.empty(M, N))
+            return nvfp4gemm.linear(x, w, out=torch.empty(M, N, device=self.device))
 
         for call, words in (
                 (lambda: torch.fx.symbolic_trace(nn.Linear(w)), "x is Proxy of torch.fx"),
@@ -263,7 +277,12 @@ class Calls(unittest.TestCase):
                     (TypeError, ValueError, RuntimeError), words):
                 call()
         with Names(), self.assertRaisesRegex(ValueError, "amax and row_amax are not there"):
-            nvfp4gemm.mm(x, w, amax=torch.zeros(1))
+            nvfp4gemm.mm(x, w, amax=torch.zeros(1, device=self.device))
+
+
+@unittest.skipUnless(HOPPER, WHY_NOT or "16-bit activations: compute capability 9.0")
+class CallsOnTheGpu(Calls):
+    device = "cuda"
 
 
 if __name__ == "__main__":
