@@ -50,8 +50,12 @@ def _own(packed):
 
 
 def _without_gradient(x):
-    """x; raises where a backward pass would need what the ranks do not exchange."""
-    if arrays_of(x, "x").first_with_gradient(x) is not None:
+    """x; raises where a derivative would need what the ranks do not exchange."""
+    arrays = arrays_of(x, "x")
+    if arrays.first_with_tangent(x) is not None:
+        raise ValueError("x has a tangent of forward-mode AD, which a layer divided among ranks "
+                         "does not have")
+    if arrays.first_with_gradient(x) is not None:
         raise ValueError("x requires a gradient, which a layer divided among ranks does not have; "
                          "detach it, or call under torch.no_grad()")
     return x

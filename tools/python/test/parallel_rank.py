@@ -9,6 +9,7 @@ import package  # noqa: F401
 
 import torch
 import torch.distributed as dist
+from torch.autograd import forward_ad
 
 import nvfp4gemm
 from nvfp4gemm import checkpoints, nn
@@ -132,6 +133,11 @@ def with_gradients(call, x):
         return call(x)
 
 
+def with_tangents(call, x):
+    with forward_ad.dual_level():
+        return call(forward_ad.make_dual(x, torch.ones_like(x)))
+
+
 def refused(device, ranks):
     """What cannot be divided is said."""
     silu = layer(1, 64, 64 * ranks, device)
@@ -142,6 +148,8 @@ def refused(device, ranks):
     for call, kind, words in [
             (lambda: with_gradients(column, x), ValueError, "x requires a gradient"),
             (lambda: with_gradients(row, x[:, :64]), ValueError, "x requires a gradient"),
+            (lambda: with_tangents(column, x.detach()), ValueError, "x has a tangent"),
+            (lambda: with_tangents(row, x.detach()[:, :64]), ValueError, "x has a tangent"),
             (lambda: ColumnLinear(layer(1, 48 * ranks + 1, 64, device)), ValueError,
              f"no multiple of 1 for each of {ranks} ranks"),
             (lambda: RowLinear(layer(1, 64, 16 * ranks, device)), ValueError, "no multiple of 32"),
