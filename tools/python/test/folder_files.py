@@ -259,6 +259,18 @@ CASES = [
         "quant_method": "fp_quant", "hadamard_group_size": 32}}), [],
      {"m.0": "by hadamard_group_size of", "m.1": "by hadamard_group_size of"}),
 
+    ("AutoRound's rotation of x", lambda: two().text(CONFIG, {"quantization_config": {
+        "quant_method": "auto-round", "rotation_config": {
+            "algorithm": "spinquant", "r1": True, "r4": False, "online_r1_rotation": True}}}), [],
+     {"m.0": "by online_r1_rotation of", "m.1": "by online_r1_rotation of"}),
+    ("Quark's of down_proj, and one that is folded", lambda: two().text(CONFIG, {
+        "quantization_config": {"quant_method": "quark", "algo_config": [{
+            "name": "rotation", "r1": True, "online_r1_rotation": False, "r4": True}]}}), [],
+     {"m.0": "by r4 of", "m.1": "by r4 of"}),
+    ("rotations that are folded", lambda: two().text(CONFIG, {"quantization_config": {
+        "rotation_config": {"r1": True, "r2": True, "r4": False, "online_r1_rotation": False},
+        "hadamard_config": None}}), ["m.0", "m.1"], {}),
+
     ("DeepSeek-V4's experts", lambda: unknown("I8", "F8_E8M0"), ["m.0"], {"m.1": LOOKS}),
     ("MLX", lambda: unknown("U32", "U8", ("m.1.weight", "m.1.scales"), block=16), ["m.0"],
      {"m.1": LOOKS}),
