@@ -9,9 +9,9 @@ namespace nvfp4_tool {
 const std::vector<Dialect>& dialects() {
   static const std::vector<Dialect> rows = {
 #define NVFP4_DIALECT(name, title, file, codes, scales, tensor_scale, direction, nibbles, layout) \
-  {#name,         title,        Container::file,      codes,                                      \
-   scales,        tensor_scale, Direction::direction, Nibbles::nibbles,                           \
-   Layout::layout},
+  {#name,          title,        Container::file,      codes,                                     \
+   scales,         tensor_scale, Direction::direction, Nibbles::nibbles,                          \
+   Layout::layout, #layout},
 #include "tools/nvfp4/dialects.def"
   };
   return rows;
@@ -23,6 +23,22 @@ const std::vector<Beside>& beside_rows() {
 #include "tools/nvfp4/dialects.def"
   };
   return rows;
+}
+
+const std::vector<Shape>& shape_rows() {
+  static const std::vector<Shape> rows = {
+#define NVFP4_SHAPE(layout, part, types, shape) {#layout, Use::part, types, shape},
+#include "tools/nvfp4/dialects.def"
+  };
+  return rows;
+}
+
+bool may_be_stacked(std::string_view layout) {
+  static const std::vector<std::string_view> rows = {
+#define NVFP4_STACKED(layout) #layout,
+#include "tools/nvfp4/dialects.def"
+  };
+  return std::find(rows.begin(), rows.end(), layout) != rows.end();
 }
 
 const std::vector<Declared>& declared_rows() {

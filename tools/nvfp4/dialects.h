@@ -13,7 +13,11 @@ enum class Direction { multiplies, divides, amax };
 enum class Nibbles { low_first, high_first, halves };
 enum class Layout { linear, tiles_128x4, padded, blocks, mxfp4, mxfp4_linear, mxfp4_blocks };
 enum class Container { safetensors, gguf };
+// Parts of a layer, and what stands beside it.
 enum class Use {
+  codes,
+  scales,
+  tensor_scale,
   bias,
   input_scale,
   input_divisor,
@@ -34,6 +38,7 @@ struct Dialect {
   Direction direction;
   Nibbles nibbles;
   Layout layout;
+  std::string_view layout_name;
 
   bool mxfp4() const {
     return layout == Layout::mxfp4 || layout == Layout::mxfp4_linear ||
@@ -48,6 +53,12 @@ struct Dialect {
 struct Beside {
   std::string_view dialect, suffix;
   Use use;
+};
+
+struct Shape {
+  std::string_view layout;  // or "any"
+  Use part;
+  std::string_view types, shape;
 };
 
 struct Declared {
@@ -79,6 +90,8 @@ struct PackedType {
 
 const std::vector<Dialect>& dialects();
 const std::vector<Beside>& beside_rows();
+const std::vector<Shape>& shape_rows();
+bool may_be_stacked(std::string_view layout);
 const std::vector<Declared>& declared_rows();
 const std::vector<FusedNames>& fused_names();
 const std::vector<GgufType>& gguf_types();

@@ -380,8 +380,7 @@ class Finder {
          at != checkpoint_.tensors.end() && starts_with(at->first, start); ++at) {
       add_beside(layer, at->first);
     }
-    check_types(layer);
-    check_shapes(layer);
+    check_types_and_shapes(layer);
   }
 
   void add_beside(Layer& layer, const std::string& name) {
@@ -419,21 +418,6 @@ class Finder {
 };
 
 }  // namespace
-
-const TensorInfo* Layer::at(Use use) const {
-  const auto found = beside.find(use);
-  return found == beside.end() ? nullptr : found->second;
-}
-
-bool Layer::stacked() const {
-  return codes->shape.size() == (dialect->layout == Layout::mxfp4 ? 4 : 3);
-}
-int64_t Layer::experts() const { return stacked() ? codes->shape[0] : 1; }
-int64_t Layer::n() const { return codes->shape[stacked() ? 1 : 0]; }
-int64_t Layer::k() const {
-  if (dialect->layout == Layout::mxfp4) return codes->shape[codes->shape.size() - 2] * 32;
-  return codes->shape.back() * (dialect->in_blocks() ? 1 : 2);
-}
 
 std::vector<Layer> find_layers(const Checkpoint& checkpoint) { return Finder(checkpoint).layers(); }
 

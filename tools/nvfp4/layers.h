@@ -26,7 +26,7 @@ struct Layer {
   std::map<Use, const TensorInfo*> beside;
   std::optional<Refusal> refusal;
 
-  const TensorInfo* at(Use use) const;
+  const TensorInfo* at(Use use) const;  // null if it has none
   // Sizes of the codes; 1 expert if they have two dimensions.
   int64_t experts() const, n() const, k() const;
   bool stacked() const;
@@ -41,9 +41,9 @@ std::string file_of(const Checkpoint& checkpoint, const Layer& layer, const std:
 // Checks what a declaration says: JSON with "format": "nvfp4" and nothing that changes the values.
 void check_declaration(const std::string& tensor, const std::string& json);
 
-// Check that the tensors of a layer have the types and shapes of its dialect; throw Refusal.
-void check_types(const Layer& layer);
-void check_shapes(const Layer& layer);
+// Checks that the tensors of a layer have the types and shapes that shape_rows() says; throws
+// Refusal.
+void check_types_and_shapes(const Layer& layer);
 std::string words(const std::vector<int64_t>& shape);  // "[2, 3]"
 
 }  // namespace nvfp4_tool

@@ -3,42 +3,19 @@
 tools/nvfp4/dialects.def, and whether names, types and shapes are what the dialect says. Reads no
 weights; of a declaration, its JSON."""
 import bisect
-from typing import NamedTuple
 
 from nvfp4gemm import _dialects
 from nvfp4gemm._dialects import BESIDE, DECLARED, DIALECTS, PACKED
 from nvfp4gemm._safetensors import parse_json
+from nvfp4gemm._shapes import Layer, Refusal, check_types_and_shapes, elements
 
 _FORMAT = "nvfp4"
-_FP8 = ("F8_E4M3", "U8")
 _OF_GGUF = {"NVFP4": "ggml", "MXFP4": "ggml_mxfp4"}  # the dialects of GGUF's types
-# A tensor has codes and scales; k is counted in elements.
-_BLOCKS = ("blocks", "mxfp4_blocks")
 _SCALES_OF_32 = ("U8", "F8_E8M0")
 # Tensors do not speak for these; a row of DECLARED takes them in place of another.
 _DECLARED = {row[0] for row in DECLARED}
-_FLOATS = ("F32", "F16", "BF16")
 # Keys of a declaration that leave the values as they are.
 _HARMLESS = {"format", "full_precision_matrix_mult"}
-
-
-class Refusal(Exception):
-    """Why a layer is not loaded: the tensor, what it is, what was expected."""
-
-    def __init__(self, tensor, what, expected):
-        super().__init__(tensor, what, expected)
-        self.tensor, self.what, self.expected = tensor, what, expected
-
-
-class Layer(NamedTuple):
-    """name, its Dialect, {"codes", "scales", "tensor_scale": Tensor}, {use: Tensor} beside, and
-    whether nothing but names of layers says that it is that dialect."""
-
-    name: str
-    dialect: _dialects.Dialect
-    parts: dict
-    beside: dict
-    by_name: bool
 
 
 def _is_codes(tensor):
@@ -259,8 +236,7 @@ class Finder:
                     f"a layer of {dialect.title} by its other tensors")
                 raise Refusal(full, "missing", f"a tensor of that name, since {name} is {why}")
         layer = Layer(name, dialect, parts, self._beside(name, dialect, parts), by_name)
-        _check_types(layer)
-        _check_shapes(layer)
+        check_types_and_shapes(layer)
         return layer
 
     def _check_alone(self, name, dialect):
@@ -366,109 +342,3 @@ def read_declaration(tensor, data):
     except ValueError as error:
         raise Refusal(tensor.name, str(error), 'JSON with "format"') from None
     _check_declaration(tensor.name, said)
-
-
-def _expect(tensor, dtypes):
-    if tensor.dtype not in dtypes:
-        raise Refusal(tensor.name, f"of {tensor.dtype}", " or ".join(dtypes))
-
-
-def _check_types(layer):
-    codes, scales = layer.parts["codes"], layer.parts["scales"]
-    if layer.dialect.layout not in _BLOCKS:
-        _expect(codes, ("U8",))
-        _expect(scales, _SCALES_OF_32 if "mxfp4" in layer.dialect.layout else _FP8)
-    if "tensor_scale" in layer.parts:
-        _expect(layer.parts["tensor_scale"], ("F32",))
-    for use in ("input_scale", "input_divisor"):
-        if use in layer.beside:
-            _expect(layer.beside[use], ("F32",))
-    for use in ("bias", "pre_quant"):
-        if use in layer.beside:
-            _expect(layer.beside[use], _FLOATS)
-
-
-def elements(shape):
-    count = 1
-    for size in shape:
-        count *= size
-    return count
-
-
-def size_of(layer):
-    """(experts or None, n, k)."""
-    shape = layer.parts["codes"].shape
-    if layer.dialect.layout == "mxfp4":
-        shape = (*shape[:-2], shape[-2] * 16)
-    k = shape[-1] * (1 if layer.dialect.layout in _BLOCKS else 2)
-    return (shape[0] if len(shape) == 3 else None), shape[-2], k
-
-
-def scale_shapes(layout, n, k):
-    """The shapes that the scales of one matrix may have."""
-    if layout in ("linear", "mxfp4_linear"):
-        return [(n, k // (16 if layout == "linear" else 32))]
-    tiles = (-(-n // 128) * 128, -(-k // 64) * 4)
-    return [tiles, (tiles[0] * tiles[1],)]
-
-
-def _words(shapes):
-    return " or ".join(str(list(shape)) for shape in shapes)
-
-
-def _check_scales(layer, experts, n, k):
-    scales, layout = layer.parts["scales"], layer.dialect.layout
-    shapes = [(experts, *shape) if experts is not None else shape
-              for shape in scale_shapes(layout, n, k)]
-    if scales.shape in shapes:
-        return
-    expected = f"{_words(shapes)}, since codes are {list(layer.parts['codes'].shape)}"
-    if layout == "linear" and scales.shape and scales.shape[-1] * 32 == k:
-        expected += "; one scale for 32 elements is MXFP4"
-    if experts is not None and layout == "linear" and scales.shape == (
-            experts, n // 8, layer.parts["codes"].shape[-1]):
-        expected += "; k is the second dimension here, which is not read"
-    raise Refusal(scales.name, f"of shape {list(scales.shape)}", expected)
-
-
-def _check_scales_of_32(layer):
-    codes, scales = layer.parts["codes"], layer.parts["scales"]
-    if scales.shape != codes.shape[:-1]:
-        raise Refusal(scales.name, f"of shape {list(scales.shape)}",
-                      f"{list(codes.shape[:-1])}, since blocks are {list(codes.shape)}")
-
-
-def _check_shapes(layer):
-    codes, layout = layer.parts["codes"], layer.dialect.layout
-    mxfp4 = layout == "mxfp4"
-    if len(codes.shape) - mxfp4 not in (2, 3) or 0 in codes.shape:
-        raise Refusal(codes.name, f"of shape {list(codes.shape)}",
-                      "[n, k / 32, 16], or [experts, n, k / 32, 16]" if mxfp4 else
-                      "[n, k / 2], or [experts, n, k / 2]")
-    experts, n, k = size_of(layer)
-    if experts is not None and layout not in ("linear", "mxfp4", "mxfp4_linear", *_BLOCKS):
-        raise Refusal(codes.name, f"of shape {list(codes.shape)}", "[n, k / 2]")
-    if layer.dialect.name == "stacked" and experts is None:
-        raise Refusal(codes.name, f"of shape {list(codes.shape)}", "[experts, n, k / 2]")
-    if k % 16:
-        raise Refusal(codes.name, f"of shape {list(codes.shape)}", "k, a multiple of 16")
-    if mxfp4:
-        _check_scales_of_32(layer)
-    elif layout not in _BLOCKS:
-        _check_scales(layer, experts, n, k)
-    for part in ("tensor_scale", "input_scale", "input_divisor", "e4m3_max", "swizzled"):
-        _check_count(layer.parts.get(part) or layer.beside.get(part), experts)
-    for use, count in (("bias", n), ("pre_quant", k)):
-        tensor = layer.beside.get(use)
-        shapes = [(count,)] if experts is None else [(experts, count)]
-        if tensor is not None and tensor.shape not in shapes:
-            raise Refusal(tensor.name, f"of shape {list(tensor.shape)}", _words(shapes))
-
-
-def _check_count(tensor, experts):
-    if tensor is None:
-        return
-    count = elements(tensor.shape)
-    if count != 1 and count != experts:
-        raise Refusal(tensor.name, f"{count} values, shape {list(tensor.shape)}",
-                      "one value" if experts is None else f"one value, or {experts}")

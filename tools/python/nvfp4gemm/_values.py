@@ -6,7 +6,7 @@ import math
 
 from nvfp4gemm import _optional
 from nvfp4gemm._dialects import LIMIT
-from nvfp4gemm._layers import Refusal, size_of
+from nvfp4gemm._shapes import Refusal, size_of
 
 _TILE_ROWS, _TILE_SCALES = 128, 4
 _LARGEST_CODE = 6

@@ -13,8 +13,8 @@ from nvfp4gemm import _layers, _optional, layouts
 from nvfp4gemm._dialects import FUSED
 from nvfp4gemm._files import Checkpoint, Reader
 from nvfp4gemm._fused import Unfusable, fuse
-from nvfp4gemm._layers import Refusal
 from nvfp4gemm._safetensors import FormatError, shown
+from nvfp4gemm._shapes import Refusal, elements, size_of
 from nvfp4gemm._values import Layouts, check_values
 from nvfp4gemm._weights import tensor_scale_of, weight
 
@@ -169,7 +169,7 @@ class _Arrays:
         """The tensor, or one expert's part of it, as uint8 in its shape; types of other sizes as
         one dimension."""
         whole, tensor = expert is None, _expert(tensor, expert)
-        shape = tensor.shape if _layers.elements(tensor.shape) == tensor.size else (tensor.size,)
+        shape = tensor.shape if elements(tensor.shape) == tensor.size else (tensor.size,)
         if self.device is None:
             return _optional.numpy.frombuffer(self._reader.bytes_of(tensor), "uint8").reshape(shape)
         torch = _optional.torch
@@ -222,7 +222,7 @@ def _load(layer, arrays, judge, wanted):
     """{name: weight} of a layer; of stacked experts, of those that are wanted."""
     if isinstance(layer, Refusal):
         raise layer
-    experts = _layers.size_of(layer)[0]
+    experts = size_of(layer)[0]
     if "declaration" in layer.beside:
         declared = layer.beside["declaration"]
         _layers.read_declaration(declared, arrays._reader.bytes_of(declared))
@@ -290,7 +290,7 @@ def _pre_quant_scale(layer, arrays):
 def _packed(layer, arrays, judge, value, expert):
     """By the dialect's layout."""
     dialect, parts = layer.dialect, layer.parts
-    _, n, k = _layers.size_of(layer)
+    _, n, k = size_of(layer)
     data = arrays.bytes_of(parts["codes"], expert)
     try:
         if dialect.layout == "blocks":

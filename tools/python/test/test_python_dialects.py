@@ -125,7 +125,7 @@ MISTAKES = [
      put("scales", change=lambda a: a[..., :-1, :]),
      r"is of shape \[3, 47, 3\]; expected \[3, 48, 3"),
     ("scales of 16 elements", ["mxfp4"], put("scales", change=lambda a: np.repeat(a, 2, 2)),
-     r"is of shape \[3, 48, 6\]; expected \[3, 48, 3\], since blocks are"),
+     r"is of shape \[3, 48, 6\]; expected \[3, 48, 3\], since codes are"),
     ("blocks in two dimensions too many", ["mxfp4"],
      put("codes", change=lambda a: a[None, None]),
      r"expected \[n, k / 32, 16\], or \[experts, n"),
