@@ -48,8 +48,9 @@ given     = $(if $(filter environment command,$(origin $1)),$($1))
 # Commands are named, not shown; V=1 shows them.
 say       = $(if $(V),,@printf '  %-6s %s\n' $(1) $@ && )
 
-# All cores, unless -j says otherwise.
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+# All cores, unless -j says otherwise. A make that this one starts has what this one has: GNU make
+# 4.3 does not yet say so here.
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 

@@ -4,6 +4,7 @@ import glob
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -90,6 +91,56 @@ class Make(unittest.TestCase):
         for line in linked:
             self.assertIn(" -Wl,-z,muldefs", line)
         self.assertTrue(any(line.startswith("my-ar ") for line in lines))
+
+
+class Jobs(unittest.TestCase):
+    def test_a_make_that_make_starts_runs_no_more_jobs_at_once(self):
+        # `make -j1 dist` started two compilers.
+        with tempfile.NamedTemporaryFile("w", suffix=".mk", encoding="utf-8") as file:
+            file.write("include Makefile\n"
+                       f"outer:; @+$(MAKE) --no-print-directory -f {file.name} inner\n"
+                       "inner:; @echo '[$(filter -j%,$(MAKEFLAGS))]'\n")
+            file.flush()
+            for option in ("-j1", "-j3"):
+                done = execute("make", option, "-f", file.name, "outer")
+                self.assertEqual((done.stderr, done.stdout), ("", f"[{option}]\n"))
+
+
+class Wheel(unittest.TestCase):
+    PARTS = ("version.txt", "LICENSE", "nvfp4gemm/libnvfp4gemm.so.0", "nvfp4gemm/dialects.def")
+
+    def test_it_waits_for_its_set_up(self):
+        def before(*goals):
+            done = execute("make", "-npq", *goals)
+            return re.search(r"(?m)^wheel:.*$", done.stdout)[0]
+        self.assertIn("| setup-wheel", before("setup-wheel", "wheel"))
+        self.assertNotIn("setup-wheel", before("wheel"))
+
+    def set_up(self, folder, parts, *words):
+        for name in ("pyproject.toml", "setup.py", "README.md"):
+            shutil.copy(os.path.join(ROOT, "tools/python", name), folder)
+        os.mkdir(os.path.join(folder, "nvfp4gemm"))
+        for part in parts:
+            with open(os.path.join(folder, part), "w", encoding="utf-8") as file:
+                file.write("1.2.3\n")
+        return execute(sys.executable, "setup.py", *words, folder=folder)
+
+    def test_the_folder_alone_is_refused(self):
+        # pip install ./tools/python made a package without the library, of version 0.0.0.
+        for left_out in self.PARTS:
+            with tempfile.TemporaryDirectory() as folder:
+                parts = [part for part in self.PARTS if part != left_out]
+                done = self.set_up(folder, parts, "--version")
+            self.assertEqual(done.returncode, 1, done.stdout)
+            self.assertIn("make setup-wheel wheel", done.stderr)
+
+    def test_this_python_s_setuptools_reads_what_it_says(self):
+        # That of Debian 12 refuses a licence by its name.
+        with tempfile.TemporaryDirectory() as folder:
+            done = self.set_up(folder, self.PARTS, "-q", "--name", "--version", "--classifiers")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.split("\n")[:2], ["nvfp4gemm", "1.2.3"])
+        self.assertIn("License :: OSI Approved :: MIT License", done.stdout)
 
 
 class Nvrtc(unittest.TestCase):

@@ -76,7 +76,7 @@ check-bare: dist  ## OS=debian12|debian13|testing: the same in a fresh chroot, a
 setup-wheel: | $(SETUP)  ## what makes the wheel, into .venv; nothing else needs it
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 	  --only-binary=:all: -r tools/setup/wheel.txt
-wheel: $(LIB)  ## build/wheel/*.whl: the Python package with the library, for any CPython from 3.10 on
+wheel: $(LIB) | $(filter setup-wheel,$(MAKECMDGOALS))  ## build/wheel/*.whl: the Python package with the library, for any CPython from 3.10 on
 	@PYTHON='$(PYTHON)' tools/python/wheel.sh $(B)
 check-wheel: wheel  ## that wheel, installed and tried under each CPython that is here
 	@tools/python/check_wheel.sh $(B)
