@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""bench/plot.py: from the committed CSV to the lines of the committed picture."""
+"""bench/plot.py: from the committed tables to the lines of the committed pictures."""
 import glob
 import importlib.util
 import os
@@ -9,8 +9,13 @@ import sys
 import tempfile
 import unittest
 
+import numpy as np
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-PICTURES = sorted(glob.glob(os.path.join(ROOT, "bench", "results", "gpu-*.svg")))
+RESULTS = os.path.join(ROOT, "bench", "results")
+PICTURES = sorted(glob.glob(os.path.join(RESULTS, "gpu-*.svg")))
+# Of every picture the tables that it shows, if not the one of its name.
+TABLES = {"drawn-h200-2026-11-26.svg": ("drawn-h200-2026-11-26.csv", "humming-h200-2026-11-26.csv")}
 PLOT = os.path.join(ROOT, "bench", "plot.py")
 sys.path.insert(0, os.path.dirname(PLOT))
 import merge  # noqa: E402
@@ -18,7 +23,7 @@ import plot  # noqa: E402
 
 CSV = """# device    A GPU, 1 SM
 # date      2026-01-02
-m,n,k,variant,us,fp16_us,fp8_us,nvfp4_us,roofline_us,roofline_node_us
+m,n,k,variant,us,fp16_best_us,fp8_best_us,nvfp4_best_us,roofline_us,roofline_node_us
 16,8,64,wide,5.0,6.0,,,1.0,1.5
 1,8,64,narrow,3.0,4.0,,,1.0,1.5
 1,8,64,wide,2.0,4.0,,,1.0,1.5
@@ -138,6 +143,64 @@ class Plot(unittest.TestCase):
         for path in PICTURES:
             with self.subTest(path=os.path.basename(path)):
                 self.pictured(path, plot.read(path[:-3] + "csv")[1])
+
+    def lines_in(self, svg):
+        """The points of each line, by axes in their order."""
+        axes = {}
+        for path in re.findall(r"<path [^>]*>", svg):
+            if "clip-path" in path and "fill: none" in path and "stroke-width: 1.5" in path:
+                words = re.search(r'd="([^"]*)"', path)[1].replace("M", "L").split("L")[1:]
+                clip = re.search(r'clip-path="([^"]*)"', path)[1]
+                axes.setdefault(clip, []).append([tuple(map(float, w.split())) for w in words])
+        return list(axes.values())
+
+    def lines_of(self, rows):
+        """The same of a table: by axes (whether its scale is a logarithm, the points of each
+        line)."""
+        def medians(spreads):
+            return [[(m, middle) for m, _, middle, _ in points] for points in spreads if points]
+        if "grouped_us" in rows[0]:
+            return [(log, medians(plot.spread_of_routing(rows, routing, "grouped_us", theirs)
+                                  for routing in plot.ROUTINGS))
+                    for log, theirs in ((True, "loop_us"), (False, "read_us"))]
+        pairs = sorted({(int(row["n"]), int(row["k"])) for row in rows}, key=lambda p: -p[0] * p[1])
+        if len(pairs) > plot.MOST_PAIRS:
+            return [(True, medians(plot.spread(rows, row[0], row[1]) for row in plot.SPEED_UPS)),
+                    (False, medians(plot.spread(rows, row[0], row[4])
+                                    for row in plot.SPEED_UPS if row[4]))]
+        return [(True, [points for _, _, points in plot.lines(plot.best(
+            [row for row in rows if (int(row["n"]), int(row["k"])) == pair]))]) for pair in pairs]
+
+    def compare(self, name, svg, rows):
+        """Each axes has one scale in which every point of the table lies where the picture has
+        it."""
+        found, expected = self.lines_in(svg), self.lines_of(rows)
+        self.assertEqual([[len(line) for line in lines] for lines in found],
+                         [[len(line) for line in lines] for _, lines in expected], name)
+        for lines, (logarithm, of_table) in zip(found, expected):
+            at = np.array([point for line in lines for point in line])
+            values = np.array([point for line in of_table for point in line], dtype=float)
+            for axis, log in ((0, True), (1, logarithm)):
+                of_axis = np.log(values[:, axis]) if log else values[:, axis]
+                scale = np.polyfit(of_axis, at[:, axis], 1)
+                self.assertLess(np.abs(np.polyval(scale, of_axis) - at[:, axis]).max(), 0.02, name)
+
+    def test_each_committed_picture_has_the_numbers_of_its_tables(self):
+        pictures = sorted(glob.glob(os.path.join(RESULTS, "*.svg")))
+        self.assertGreaterEqual(len(pictures), 4)
+        for path in pictures:
+            name = os.path.basename(path)
+            tables = TABLES.get(name, (name[:-3] + "csv",))
+            rows = plot.rows_of([plot.read(os.path.join(RESULTS, table)) for table in tables])
+            with open(path, encoding="utf-8") as file:
+                svg = file.read()
+            with self.subTest(path=name):
+                self.compare(name, svg, rows)
+                layers = len({row["layer"] for row in rows} if "grouped_us" in rows[0] else
+                             {(row["n"], row["k"]) for row in rows})
+                said = re.search(r"(\d+) layers", svg)
+                self.assertEqual(int(said[1]) if said else None,
+                                 None if name.startswith("gpu-") else layers)
 
     def test_the_picture_is_made_from_the_table(self):
         if importlib.util.find_spec("matplotlib") is None:
