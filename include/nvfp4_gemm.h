@@ -709,13 +709,14 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
 
 /* One launch for several groups, such as the experts of a layer. Group g has its own rows of A and
  * D and its own B. Device memory says which rows belong to a group, and no function reads it on the
- * host. Grouped products exist on compute capability 9.0, 10.0 and 10.3, with K > 0, D in 16 or 32
- * bits and a_tensor_scale_rows 0. They may be gated, with a b2 for each group, except on 9.0 with
- * a_type F16 or with batch_invariant = 1. group_d_tensor_scale is (**). A workspace is needed where
- * nvfp4_grouped_workspace_bytes says so: on 10.x for LINEAR scales of A, on 9.0 for NVFP4 tokens,
- * which are decoded first. A row has the bits of the product of its group's rows alone: on 10.x
- * with batch_invariant = 1; on 9.0 with the variant that nvfp4_grouped_describe names and K in one
- * part ("/1"), a variant that does not depend on rows_hint if batch_invariant = 1.
+ * host. Grouped products exist on compute capability 9.0, and without a_type on 10.0 and 10.3, with
+ * K > 0, D in 16 or 32 bits and a_tensor_scale_rows 0. They may be gated, with a b2 for each group,
+ * except on 9.0 with a_type F16 or with batch_invariant = 1. group_d_tensor_scale is (**). A
+ * workspace is needed where nvfp4_grouped_workspace_bytes says so: on 10.x for LINEAR scales of A,
+ * on 9.0 for NVFP4 tokens, which are decoded first. A row has the bits of the product of its
+ * group's rows alone: on 10.x with batch_invariant = 1; on 9.0 with the variant that
+ * nvfp4_grouped_describe names and K in one part ("/1"), a variant that does not depend on
+ * rows_hint if batch_invariant = 1.
  * ENDS    group g has rows rows[g-1] to rows[g] of A, the first one from 0 on.
  * COUNTS  group g has rows[g] rows, from row g * capacity on. */
 enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };

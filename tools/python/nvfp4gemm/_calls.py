@@ -232,7 +232,7 @@ def _tokens(x, weight, weights, out_dtype, out, quantize_input, scale_layout="12
 def grouped_linear(x, ends, weights, bias=None, *, activation=None, alpha=1.0, out_dtype=None,
                    out=None, quantize_input=False, launch=None, rows_hint=0):
     """act(alpha * x * w^T + bias) in one launch, where w is the matrix of a row's group: what the
-    experts of a layer compute. On 9.0, 10.x and the CPU.
+    experts of a layer compute. On 9.0, on 10.x if x is quantized, and on the CPU.
 
     x         the rows of all groups, one group after the other: float16 or bfloat16 [..., k], or a
               Packed with one tensor scale, and on a GPU with linear scales
