@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # check_bare.sh BUILD OS: README's two commands on a fresh clone, then the tarball's packages and an
 # installation's consumers, in a chroot of a Debian with git and make and nothing else. OS is
-# debian12, debian13 or testing. PART=readme or packages: one of the two; README's commands take the
-# longest. Needs root, mmdebstrap, and the distribution's and Python's package servers; HERE=folder
+# debian12, debian13 or testing. PART=readme, packages or emulator: one of the three; README's
+# commands take the longest. The third is the wheel nvfp4emu (BUILD/emulator-wheel), with pytest
+# alone. Needs root, mmdebstrap, and the distribution's and Python's package servers; HERE=folder
 # keeps the chroot and goes on with one that is there, MIRROR=URL takes the distribution from there,
 # CCACHE=folder has ccache inside with that folder.
 set -eu
@@ -95,7 +96,21 @@ packages() {
      tools/package/check_package.sh build"
 }
 
+emulator() {
+  mkdir "$root/build/emulator"
+  cp "$build"/emulator-wheel/*.whl "$root/build/emulator/"
+  cp tools/emulator/test/wheel_tests.py "$root/build/emulator/test_wheel.py"
+  timed "Python, the wheel nvfp4emu and pytest install" inside \
+    "apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv &&
+     cd /build/emulator && python3 -m venv venv && venv/bin/pip install -q *.whl pytest"
+  [ "$failed" -eq 0 ] || return 0
+  timed "a test file runs, without a GPU and a compiler" inside \
+    "cd /build/emulator && PATH=\$PWD/venv/bin:\$PATH venv/bin/pytest -q test_wheel.py"
+}
+
 # README's commands first: they find what is missing and install it.
-[ "${PART:-}" = packages ] || readme
-[ "${PART:-}" = readme ] || packages
+part() { [ "${PART:-$1}" != "$1" ] || "$1"; }
+part readme
+part packages
+part emulator
 finish

@@ -67,7 +67,7 @@ dist:  ## build/dist/*.tar.gz: the last commit with kernel images for drivers fr
 	@tools/package/dist.sh $(B) $(DIST_IMAGES)
 check-package: dist  ## that tarball: built by make, CMake, dpkg-buildpackage, Conan, and used
 	@tools/package/check_package.sh $(B)
-check-bare: dist  ## OS=debian12|debian13|testing: the same in a fresh chroot, and README's two commands
+check-bare: $(if $(filter emulator,$(PART)),,dist) emulator-wheel  ## OS=debian12|debian13|testing: the same in a fresh chroot, README's two commands, and the wheel nvfp4emu
 	@tools/package/check_bare.sh $(B) '$(OS)'
 
 # ---- the wheel of Python -------------------------------------------------------------------------

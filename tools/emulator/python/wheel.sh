@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# wheel.sh BUILD: BUILD/emulator-wheel/nvfp4emu-VERSION-py3-none-PLATFORM.whl, the Python module with
-# the command and the library.
+# wheel.sh BUILD: BUILD/emulator-wheel/nvfp4emu-VERSION-py3-none-PLATFORM.whl, the Python module
+# with the command and the library.
 set -eu
 build=$1
 cd "$(dirname "$0")/../../.."

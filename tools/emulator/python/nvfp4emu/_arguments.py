@@ -75,8 +75,8 @@ class Arguments:
             return value.tobytes(), value.dtype.alignment
         if isinstance(value, (bytes, bytearray)):
             return bytes(value), 1
-        raise TypeError(f"{where} is of type {what(value)}; in a tuple, which is a struct, are arrays, "
-                        "numpy scalars and bytes")
+        raise TypeError(f"{where} is of type {what(value)}; in a tuple, which is a struct, are "
+                        "arrays, numpy scalars and bytes")
 
     def structure(self, values, where):
         out = b""
@@ -96,8 +96,8 @@ class Arguments:
         elif isinstance(value, (np.ndarray, np.generic, bytes, bytearray)):
             data, _ = self.element(value, where)
         else:
-            raise TypeError(f"{where} is of type {what(value)}; arguments are numpy arrays and scalars, "
-                            "int, float, bytes, and tuples for structs")
+            raise TypeError(f"{where} is of type {what(value)}; arguments are numpy arrays and "
+                            "scalars, int, float, bytes, and tuples for structs")
         if len(data) != size:
             raise ValueError(f"{where} has {len(data)} bytes, and the parameter {size}")
         return data

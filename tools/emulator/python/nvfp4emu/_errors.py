@@ -11,7 +11,8 @@ class PtxError(Error):
 
 
 class KernelError(Error):
-    """The checks found an error, or a formal finding stopped the launch. `run` is the nvfp4emu.Run with all findings."""
+    """The checks found an error, or a formal finding stopped the launch. `run` is the nvfp4emu.Run
+    with all findings."""
 
     def __init__(self, run):
         super().__init__("\n".join(found.text for found in run.errors or run.formal))

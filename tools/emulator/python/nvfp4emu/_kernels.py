@@ -70,12 +70,12 @@ def compiled(kernel, arguments, device, name, constants):
         from ._triton import compiled as by_triton
         return by_triton(kernel, arguments, device, name, constants)
     if is_of(kernel, "triton.", "KernelInterface"):
-        raise TypeError(f"the kernel is of type {what(kernel)}, which chooses constants at its launch; "
-                        "pass its .fn and the constants")
+        raise TypeError(f"the kernel is of type {what(kernel)}, which chooses constants at its "
+                        "launch; pass its .fn and the constants")
     if is_of(kernel, "numba", "CUDADispatcher"):
         from ._numba import compiled as by_numba
         return by_numba(kernel, arguments, device, name, constants)
     if isinstance(getattr(kernel, "__ptx__", None), str):
         return of_ptx(kernel.__ptx__, arguments, name, constants)
-    raise TypeError(f"the kernel is of type {what(kernel)}; it may be PTX text, a kernel of Triton or "
-                    "numba.cuda, or what CuTe DSL compiled with keep-ptx (__ptx__)")
+    raise TypeError(f"the kernel is of type {what(kernel)}; it may be PTX text, a kernel of Triton "
+                    "or numba.cuda, or what CuTe DSL compiled with keep-ptx (__ptx__)")

@@ -23,8 +23,8 @@ def flattened(value, where):
         typed = np.bool_(value) if isinstance(value, bool) else (
             np.int64(value) if isinstance(value, int) else np.float64(value))
         return numba.from_dtype(typed.dtype), [typed]
-    raise TypeError(f"{where} is of type {what(value)}; numba's kernels take numpy arrays and scalars, "
-                    "bool, int and float")
+    raise TypeError(f"{where} is of type {what(value)}; numba's kernels take numpy arrays and "
+                    "scalars, bool, int and float")
 
 
 def compiled(kernel, arguments, device, name, constants):

@@ -25,8 +25,8 @@ def type_of(value, where):
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.name in TYPES:
         return "*" * isinstance(value, np.ndarray) + TYPES[value.dtype.name]
     kind = f" of {value.dtype}" if hasattr(value, "dtype") else ""
-    raise TypeError(f"{where} is of type {what(value)}{kind}; Triton's kernels take numpy arrays and "
-                    "scalars of its types, int and float")
+    raise TypeError(f"{where} is of type {what(value)}{kind}; Triton's kernels take numpy arrays "
+                    "and scalars of its types, int and float")
 
 
 @contextmanager
@@ -79,7 +79,8 @@ def compiled(kernel, arguments, device, name, constants):
     with without_an_assembler():
         known = vars(triton.compiler.make_backend(target).parse_options({}))
         for option in options.keys() - known.keys():
-            raise TypeError(f"the kernel has no argument {option!r}, nor Triton's compiler an option")
+            raise TypeError(f"the kernel has no argument {option!r}, and Triton's compiler no "
+                            "such option")
         made = triton.compile(source, target=target, options=options)
     found, text = made.metadata, made.asm["ptx"]
     entry = find_entry(text, found.name)

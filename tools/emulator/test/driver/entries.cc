@@ -172,7 +172,7 @@ TEST_CASE("An unknown EMU_DEVICE is refused with the list of known ones") {
   CHECK(errors.find("B200, B300, H200") != std::string::npos);
 }
 
-TEST_CASE("An entry that is not emulated says once who calls it, and answers NOT_SUPPORTED") {
+TEST_CASE("An entry that is not emulated says once who calls it and answers NOT_SUPPORTED") {
   const std::string said = in_child([](Session& s) {
     const auto array = s.extension<int (*)()>("cuArrayCreate_v2");
     IS(s, array(), CUDA_ERROR_NOT_SUPPORTED);

@@ -278,7 +278,7 @@ void read_object(const char* object) { object_read = object; }
 
 }  // namespace
 
-TEST_CASE("Reports go to the program as objects, and to stderr no more") {
+TEST_CASE("Reports go to the program as objects and no more to stderr") {
   const std::string said = in_child([](Session& s) {
     const auto report_to = s.extension<decltype(&nvfp4emu_report_to)>("nvfp4emu_report_to");
     const CUfunction f = s.function(s.load(add), "add");

@@ -36,7 +36,7 @@ CUresult add(Session& s, CUlinkState link, const std::string& text,
 
 }  // namespace
 
-TEST_CASE("Linked PTX is one module, where a function of one text calls one of another") {
+TEST_CASE("Linked PTX is one module in which the texts call each other") {
   in_child([](Session& s) {
     s.start();
     CUlinkState link = nullptr;
@@ -63,7 +63,7 @@ TEST_CASE("Linked PTX is one module, where a function of one text calls one of a
   });
 }
 
-TEST_CASE("A single text is linked as it is, and its errors are in the linker's log") {
+TEST_CASE("A single text is linked as it is and its errors are in the linker's log") {
   in_child([](Session& s) {
     s.start();
     CUlinkState link = nullptr;

@@ -29,7 +29,7 @@ long long bytes(Session& s, CUmemoryPool pool, CUmemPool_attribute attribute) {
 
 }  // namespace
 
-TEST_CASE("A device has a pool, from which cuMemAllocAsync takes until another one is set") {
+TEST_CASE("cuMemAllocAsync takes from the pool of the device until another one is set") {
   in_child([](Session& s) {
     s.start();
     CUmemoryPool own = nullptr, now = nullptr, of_pointer = nullptr;
@@ -67,7 +67,7 @@ TEST_CASE("A device has a pool, from which cuMemAllocAsync takes until another o
   });
 }
 
-TEST_CASE("A pool has a limit, and outlives its end while it has allocations") {
+TEST_CASE("A pool has a limit and outlives its end while it has allocations") {
   in_child([](Session& s) {
     s.start();
     const CUmemoryPool pool = made(s, 4096);
@@ -88,7 +88,7 @@ TEST_CASE("A pool has a limit, and outlives its end while it has allocations") {
   });
 }
 
-TEST_CASE("Attributes of a pool are those of the manual, and its accounts cannot be set") {
+TEST_CASE("Attributes of a pool are those of the manual and its accounts cannot be set") {
   in_child([](Session& s) {
     s.start();
     const CUmemoryPool pool = made(s);
@@ -123,7 +123,7 @@ TEST_CASE("Attributes of a pool are those of the manual, and its accounts cannot
   });
 }
 
-TEST_CASE("What no pool can be is refused: other places, other processes, unknown handles") {
+TEST_CASE("What no pool can be is refused: other places and processes and unknown handles") {
   in_child([](Session& s) {
     s.start();
     CUmemoryPool pool = nullptr, own = nullptr;
