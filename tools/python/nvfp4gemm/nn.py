@@ -9,121 +9,11 @@ import warnings
 
 import torch
 
-from nvfp4gemm import _calls, _experts, _layers, checkpoints
-from nvfp4gemm._door import Door
+from nvfp4gemm import _experts, _layers, checkpoints
 from nvfp4gemm._experts import Experts, Refused  # noqa: F401, for users
 from nvfp4gemm._files import Checkpoint
-from nvfp4gemm._packed import Packed
+from nvfp4gemm._linear import Linear
 from nvfp4gemm._safetensors import shown
-from nvfp4gemm._weights import Weight
-
-# Buffers that are float32 whatever the model is cast to.
-_FLOAT32 = ("tensor_scale", "input_scale", "pre_quant_scale")
-
-
-def _untraced(make, *arguments, **named):
-    """make(..), of which torch.jit.trace records nothing: a layer looks at its own arrays once, and
-    a second trace would differ by it."""
-    state = None if torch.compiler.is_compiling() else torch._C._get_tracing_state()
-    if state is None:
-        return make(*arguments, **named)
-    torch._C._set_tracing_state(None)
-    try:
-        return make(*arguments, **named)
-    finally:
-        torch._C._set_tracing_state(state)
-
-
-class Linear(torch.nn.Module):
-    """y = activation(x W^T + bias), x [..., in_features] of bfloat16 or float16, y of x's type.
-
-    quantize_input  False: x stays as it is (compute capability 8.0 and later, and the CPU). True: x
-                    is quantized by its own largest value (9.0, 10.x and the CPU).
-    parts           rows of each part of a weight that checkpoints.fuse() made, else None; by it
-                    parallel.ColumnLinear divides the layer
-
-    state_dict() has codes, scales (128x4), tensor_scale and bias, and of a checkpoint's layer
-    input_scale and pre_quant_scale where it has them; none is trained. Gradients pass to x, so that
-    what comes before can be, as the dequantized weight would pass them; not through an activation,
-    which raises where x requires one. Casts of a model, as .half(), change the type of the bias
-    alone; .double() raises, since no product is of float64.
-    """
-
-    def __init__(self, weight, bias=None, *, activation=None, quantize_input=False):
-        super().__init__()
-        if not isinstance(weight, Packed):
-            raise TypeError(f"weight is {type(weight).__name__}; expected what quantize() returns")
-        weight = weight.with_scales("128x4")
-        self.out_features, self.in_features = weight.shape
-        self.activation, self.quantize_input = activation, quantize_input
-        if weight.has_row_scales:
-            raise ValueError("weight has a tensor scale for each row; a layer's has one")
-        scale = torch.as_tensor(weight.tensor_scale, dtype=torch.float32,
-                                device=weight.codes.device)
-        self._format, self.parts = weight.format, weight.parts
-        if weight.format != "nvfp4":  # a state_dict of another format then has no such key
-            self.register_buffer(weight.format, torch.ones((), dtype=torch.uint8))
-        self.register_buffer("codes", weight.codes)
-        self.register_buffer("scales", weight.scales)
-        self.register_buffer("tensor_scale", scale if weight.scale_rows else scale.reshape(()))
-        if bias is not None:
-            bias = Door(weight.codes, "weight").vector(bias, "bias", self.out_features).detach()
-        self.register_buffer("bias", bias)
-        self.register_buffer("input_scale", None if weight.input_scale is None else torch.as_tensor(
-            weight.input_scale, dtype=torch.float32, device=weight.codes.device))
-        self.register_buffer("pre_quant_scale", weight.pre_quant_scale)
-        self._packed = None
-
-    @classmethod
-    def from_float(cls, linear, **options):
-        """Of a torch.nn.Linear, on its device; the weight is quantized by its largest value."""
-        if not isinstance(getattr(linear, "weight", None), torch.Tensor):
-            raise TypeError(f"linear is {type(linear).__name__}; expected a torch.nn.Linear, or a "
-                            "module with a weight and a bias as one has them")
-        return cls(_calls.quantize(linear.weight.detach()), linear.bias, **options)
-
-    @classmethod
-    def from_checkpoint(cls, path, name, device="cpu", **options):
-        """Of a layer that checkpoints.load() reads, with what the checkpoint has beside it."""
-        weight = checkpoints.load(path, device, names=[name])[name]
-        return cls(weight, weight.bias, **options)
-
-    def weight(self):
-        """The Packed, on the module's own memory; calls keep plans by it."""
-        codes, scales, scale = self.codes, self.scales, self.tensor_scale
-        packed = self._packed
-        if packed is not None and packed.codes is codes and packed.scales is scales and (
-                packed.tensor_scale is scale or self._format != "nvfp4") and (
-                packed.input_scale is self.input_scale and
-                packed.pre_quant_scale is self.pre_quant_scale):
-            return packed
-        packed = _untraced(Weight, codes, scales, self.out_features, self.in_features,
-                           scale if self._format == "nvfp4" else 1.0, format=self._format)
-        packed.input_scale, packed.pre_quant_scale = self.input_scale, self.pre_quant_scale
-        if not packed.traced:
-            self._packed = packed
-        return packed
-
-    def forward(self, x):
-        return _calls.linear(x, self.weight(), self.bias, activation=self.activation,
-                             quantize_input=self.quantize_input)
-
-    def _apply(self, fn, recurse=True):
-        """.to() and its like; scales move along and stay float32."""
-        before = {name: getattr(self, name) for name in _FLOAT32}
-        if fn(self.tensor_scale).dtype == torch.float64:
-            raise TypeError("an NVFP4 layer multiplies float16 and bfloat16 by 4-bit weights and "
-                            "cannot be cast to float64; dequantize its weight() instead")
-        super()._apply(fn, recurse)
-        for name, scale in before.items():
-            if scale is not None and getattr(self, name).dtype != torch.float32:
-                setattr(self, name, scale.to(self.codes.device))
-        return self
-
-    def extra_repr(self):
-        return (f"in_features={self.in_features}, out_features={self.out_features}, "
-                f"bias={self.bias is not None}, activation={self.activation}, "
-                f"quantize_input={self.quantize_input}")
 
 
 def _put(model, name, layer):
@@ -149,6 +39,13 @@ def replace_linear(model, skip=(), **options):
         if not any(_skipped(name, [part]) for name in layers):
             raise ValueError(f"skip names {part!r}, which is no torch.nn.Linear of the model")
     layers = {name: layer for name, layer in layers.items() if not _skipped(name, skip)}
+    owners = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        owners.setdefault(id(parameter), []).append(name.rpartition(".")[0])
+    for name, layer in layers.items():
+        others = [other for other in owners[id(layer.weight)] if other != name]
+        if others:
+            raise ValueError(f"{name} shares its weight with {others[0]}; skip can name it")
     for name, layer in layers.items():
         if layer.in_features % 16:
             raise ValueError(f"{name} has {layer.in_features} input features, no multiple of 16; "

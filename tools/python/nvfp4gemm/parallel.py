@@ -78,7 +78,7 @@ class ColumnLinear(nn.Linear):
         ends = list(itertools.accumulate(rows))
         cuts = [tuple(end - n + at for at in part_of(n, 1, group, "out_features"))
                 for n, end in zip(rows, ends)]
-        weight = layer.weight()
+        weight = layer.packed()
         pieces = [weight.slice_rows(begin, end) for begin, end in cuts]
         bias = None if layer.bias is None else torch.cat([layer.bias[begin:end]
                                                           for begin, end in cuts])
@@ -118,12 +118,12 @@ class RowLinear(nn.Linear):
         begin, end = part_of(layer.in_features, 32, group, "in_features")
         # One rank adds the bias to its part, in fp32.
         bias = layer.bias if dist.get_rank(group) == 0 else None
-        super().__init__(_own(layer.weight().slice_k(begin, end)), bias,
+        super().__init__(_own(layer.packed().slice_k(begin, end)), bias,
                          quantize_input=layer.quantize_input)
         self.group, self.sum_type = group, sum_type
 
     def forward(self, x):
-        y = _calls.linear(_without_gradient(x), self.weight(), self.bias,
+        y = _calls.linear(_without_gradient(x), self.packed(), self.bias,
                           quantize_input=self.quantize_input, out_dtype=self.sum_type or x.dtype)
         dist.all_reduce(y, group=self.group)
         return y.to(x.dtype)

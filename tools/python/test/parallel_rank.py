@@ -26,7 +26,7 @@ def layer(seed, n, k, device, bias=True):
 
 def sums(x, layer_):
     """(exact sums, sums of magnitudes) in float64 of the dequantized weight."""
-    w, x = layer_.weight().dequantize().double(), x.double()
+    w, x = layer_.packed().dequantize().double(), x.double()
     bias = 0 if layer_.bias is None else layer_.bias.double()
     return x @ w.T + bias, x.abs() @ w.abs().T + abs(bias)
 
@@ -78,7 +78,7 @@ def compare_fused(device, group):
                          ((24 * ranks, 40 * ranks), (0.002, 0.002))):
         whole, parts, bias = fused(rows, 64, device, scales)
         x = torch.randn(5, 64, generator=torch.Generator().manual_seed(3)).bfloat16().to(device)
-        for layer_, given in ((whole, {}), (nn.Linear(whole.weight().replace(), bias),
+        for layer_, given in ((whole, {}), (nn.Linear(whole.packed().replace(), bias),
                                             {"parts": rows})):
             layer_.parts = None if given else layer_.parts
             mine, expected = ColumnLinear(layer_, group=group, **given), []
@@ -101,7 +101,7 @@ def perceptron(device, group, hidden, inner):
     up, down = layer(1, inner, hidden, device, False), layer(2, hidden, inner, device, False)
     up.activation = "silu"
     divided = torch.nn.Sequential(ColumnLinear(up, group=group), RowLinear(down, group=group))
-    w_up, w_down = (w.weight().dequantize(torch.bfloat16) for w in (up, down))
+    w_up, w_down = (w.packed().dequantize(torch.bfloat16) for w in (up, down))
     ranks, rank = dist.get_world_size(group), dist.get_rank(group)
     mine = slice(inner // ranks * rank, inner // ranks * (rank + 1))
     part_up, part_down = w_up[mine].clone(), w_down[:, mine].clone()

@@ -328,13 +328,12 @@ class OnTorch(gpus.OnTorch):
         self.assertEqual(tuple(layer.state_dict()["tensor_scale"].shape), (2,))
         x = torch.from_numpy(activations(files.K)).to(device)
         before = layer(x)
-        again = self.nn.Linear(nvfp4gemm.quantize(torch.ones(2 * ROWS, files.K, device=device)))
-        with self.assertRaisesRegex(RuntimeError, "size mismatch for tensor_scale"):
-            again.load_state_dict(layer.state_dict())
+        whole = self.nn.Linear(nvfp4gemm.quantize(torch.ones(2 * ROWS, files.K, device=device)))
         again = copy.deepcopy(layer)
         again.tensor_scale.zero_()
-        again.load_state_dict(layer.state_dict())
-        self.assertTrue(torch.equal(again(x), before))
+        for other in (whole, again):
+            other.load_state_dict(layer.state_dict(), strict=False)
+            self.assertTrue(torch.equal(other(x), before))
         layer.to("cpu").to(device).half()
         self.assertEqual(layer.tensor_scale.dtype, torch.float32)
         self.assertTrue(torch.equal(layer(x), before))

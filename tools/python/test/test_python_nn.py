@@ -17,6 +17,7 @@ import dialect_files
 import gpus
 import numpy as np
 import nvfp4gemm
+from nvfp4gemm import checkpoints
 from nvfp4gemm.nn import Linear, load_linear, replace_linear
 
 GPU = not gpus.why_not(torch, 1)
@@ -144,7 +145,7 @@ class Layer(unittest.TestCase):
                 loaded = load_linear(model, folder, "cpu", names=names,
                                      prefix="model.diffusion_m.")
                 self.assertEqual(sorted(loaded), names or ["good"])
-        values = model["bad"].weight().dequantize().numpy()
+        values = model["bad"].packed().dequantize().numpy()
         np.testing.assert_allclose(values, file.expected["m.bad"][:rows], rtol=2e-7)
 
     def test_of_what_is_no_layer(self):
@@ -157,7 +158,7 @@ class Layer(unittest.TestCase):
         layer = Linear.from_float(linear(40, 64), quantize_input=True)
         x = torch.randn(2, 3, 64).bfloat16()
         self.assertTrue(torch.equal(layer(x), nvfp4gemm.linear(
-            x, layer.weight(), layer.bias, quantize_input=True)))
+            x, layer.packed(), layer.bias, quantize_input=True)))
 
 
 class Model(torch.nn.Module):
@@ -198,6 +199,104 @@ class Replace(unittest.TestCase):
         self.assertIs(type(model.blocks[0][0]), torch.nn.Linear)
         self.assertEqual(json.dumps(replace_linear(model, skip=["head", "0"])),
                          '["blocks.0.2", "blocks.1.2"]')
+
+
+class AsTorchs(unittest.TestCase):
+    """What programs expect of a torch.nn.Linear."""
+
+    def layers(self):
+        """In each format, with and without a bias, with rows of codes that are padded, and with
+        what a checkpoint has beside them."""
+        for n, k, bias, format_ in ((40, 64, True, "nvfp4"), (40, 48, False, "nvfp4"),
+                                    (24, 96, True, "mxfp4"), (24, 48, False, "e2m1_ue8m0")):
+            float_ = linear(n, k, bias)
+            weight = nvfp4gemm.quantize(float_.weight.detach(), format=format_)
+            yield Linear(weight, float_.bias)
+        weight = checkpoints.weight(weight.codes[:, :24], torch.full((24, 3), 0x38).byte(), 0.01)
+        yield Linear(weight.beside(input_scale=0.02, pre_quant_scale=torch.rand(48)))
+
+    def test_weight_is_a_parameter_of_bytes(self):
+        for layer in self.layers():
+            self.assertIsInstance(layer, torch.nn.Linear)
+            self.assertIsInstance(layer.weight, torch.nn.Parameter)
+            self.assertEqual((layer.weight.dtype, layer.weight.requires_grad), (torch.uint8, False))
+            self.assertIs(next(layer.parameters()), layer.weight)
+            n, k = layer.out_features, layer.in_features
+            self.assertEqual(sum(one.numel() for one in layer.parameters()),
+                             n * k // 2 + (0 if layer.bias is None else n))
+            self.assertEqual(layer.dtype, torch.bfloat16)
+            self.assertEqual(layer.half().dtype, torch.float16)
+
+    def test_an_empty_layer_takes_a_state_dict(self):
+        for layer in self.layers():
+            x = torch.randn(5, layer.in_features).bfloat16()
+            state = layer.state_dict()
+            self.assertEqual(state["codes"].shape, (layer.out_features, layer.in_features // 2))
+            for device, assign in (("meta", True), ("cpu", True), ("cpu", False)):
+                empty = Linear(layer.in_features, layer.out_features, layer.bias is not None,
+                               device, torch.bfloat16, format=layer.packed().format)
+                self.assertEqual(empty.weight.device.type, device)
+                if device == "cpu":
+                    self.assertTrue(bool((empty(x) == 0).all()))
+                empty.load_state_dict(state, assign=assign)
+                self.assertTrue(torch.equal(empty(x), layer(x)))
+                self.assertEqual(set(empty.state_dict()), set(state))
+                for name, tensor in empty.state_dict().items():
+                    self.assertTrue(torch.equal(tensor, state[name]))
+
+    def test_what_an_empty_layer_cannot_be(self):
+        for arguments, words in (((60, 40), "in_features is 60, no multiple of 16"),
+                                 ((64, -1), "out_features")):
+            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                Linear(*arguments)
+        with self.assertRaisesRegex(ValueError, "in_features is 48, no multiple of 32"):
+            Linear(48, 40, format="mxfp4")
+
+    def test_codes_at_another_place(self):
+        """As programs move them that offload weights."""
+        layer, other = (Linear.from_float(linear(n, 64)) for n in (40, 40))
+        other.codes.zero_()
+        x = torch.randn(5, 64).bfloat16()
+        before, zero = layer(x), other(x)
+        layer.weight.data = other.weight.data
+        self.assertTrue(torch.equal(layer(x), zero))
+        self.assertFalse(torch.equal(before, zero))
+
+    def test_nothing_is_added_to_codes(self):
+        layer = Linear.from_float(linear(40, 64))
+        before, x = layer.codes.clone(), torch.ones(40, 32)
+        copy_ = layer.weight.data.clone()
+
+        def in_place(codes):
+            codes += x.byte()
+
+        for add in (lambda: in_place(layer.weight.data), lambda: in_place(copy_),
+                    lambda: layer.weight + x, lambda: layer.weight.add_(1),
+                    lambda: layer.weight.data * 2):
+            with self.assertRaisesRegex(ValueError, "weight has the codes of a 4-bit layer"):
+                add()
+        self.assertTrue(torch.equal(layer.codes, before))
+
+    def test_a_tied_weight(self):
+        model = torch.nn.ModuleDict({"embedding": torch.nn.Embedding(40, 64, dtype=torch.bfloat16),
+                                     "head": linear(40, 64, bias=False)})
+        head = model["head"] = Linear.from_float(model["head"])
+        head.weight = model["embedding"].weight
+        x = torch.randn(5, 64).bfloat16()
+        self.assertIs(model["head"].weight, model["embedding"].weight)
+        self.assertTrue(torch.equal(model["head"](x), x @ model["embedding"].weight.T))
+        self.assertEqual(set(model["head"].state_dict()), {"weight"})
+        with self.assertRaisesRegex(ValueError, "weight is .64, 40.; expected .40, 64."):
+            Linear.from_float(linear(40, 64)).weight = torch.nn.Parameter(torch.zeros(64, 40))
+
+    def test_layers_that_share_a_weight_stay(self):
+        model = torch.nn.ModuleDict({"embedding": torch.nn.Embedding(40, 64, dtype=torch.bfloat16),
+                                     "up": linear(40, 64), "head": linear(40, 64, bias=False)})
+        model["head"].weight = model["embedding"].weight
+        with self.assertRaisesRegex(ValueError, "head shares its weight with embedding; skip"):
+            replace_linear(model)
+        self.assertIs(type(model["up"]), torch.nn.Linear)
+        self.assertEqual(replace_linear(model, skip=["head"]), ["up"])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+"""torch.nn.Linear with 4-bit codes in place of its weight; needs torch."""
+import torch
+
+from nvfp4gemm import _calls, checkpoints
+from nvfp4gemm._door import Door, size
+from nvfp4gemm._matrix import block_of, row_bytes, scale_bytes
+from nvfp4gemm._packed import Packed
+from nvfp4gemm._weights import Weight
+
+# Buffers that are float32 whatever the model is cast to.
+_FLOAT32 = ("tensor_scale", "input_scale", "pre_quant_scale")
+
+
+def _untraced(make, *arguments, **named):
+    """make(..), of which torch.jit.trace records nothing: a layer looks at its own arrays once, and
+    a second trace would differ by it."""
+    state = None if torch.compiler.is_compiling() else torch._C._get_tracing_state()
+    if state is None:
+        return make(*arguments, **named)
+    torch._C._set_tracing_state(None)
+    try:
+        return make(*arguments, **named)
+    finally:
+        torch._C._set_tracing_state(state)
+
+
+_ARITHMETIC = {begin + name + end for name in ("add", "sub", "mul", "div", "truediv")
+               for begin, end in (("", ""), ("", "_"), ("__", "__"), ("__i", "__"), ("__r", "__"))}
+
+
+class Codes(torch.nn.Parameter):
+    """The codes of a layer, bytes: they have no gradient, and nothing can be added to them. PEFT's
+    merge with safe_merge would cast what it adds to bytes, without a word."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), named=None):
+        if getattr(function, "__name__", "") in _ARITHMETIC:
+            # In place of a TypeError torch would raise one with words of its own.
+            raise ValueError("weight has the codes of a 4-bit layer, to which nothing can be "
+                             "added: an adapter stays beside the layer, or is merged into a layer "
+                             "of its packed().dequantize()")
+        return torch.Tensor.__torch_function__.__func__(cls, function, types, arguments,
+                                                        named or {})
+
+
+class Linear(torch.nn.Linear):
+    """y = activation(x W^T + bias), x [..., in_features] of bfloat16 or float16, y of x's type.
+
+    Linear(weight, bias=None), of what quantize() returns; or of zeros, for a state_dict that is
+    loaded into it, as torch.nn.Linear is made:
+    Linear(in_features, out_features, bias=True, device=None, dtype=None, format="nvfp4")
+
+    quantize_input  False: x stays as it is (compute capability 8.0 and later, and the CPU). True: x
+                    is quantized by its own largest value (9.0, 10.x and the CPU).
+    parts           rows of each part of a weight that checkpoints.fuse() made, else None; by it
+                    parallel.ColumnLinear divides the layer
+    weight          the codes, a parameter of uint8 without gradient; packed() is the matrix. Where
+                    a weight of numbers is put there, as models do that tie it to an embedding, the
+                    layer is a torch.nn.Linear of that weight from then on
+    dtype           of the x that the layer is for, which casts of a model change
+
+    state_dict() has codes [out_features, in_features / 2], scales (128x4), tensor_scale and bias,
+    and of a checkpoint's layer input_scale and pre_quant_scale where it has them; none is trained.
+    Gradients pass to x, so that what comes before can be, as the dequantized weight would pass
+    them; not through an activation, which raises where x requires one. Casts of a model, as
+    .half(), change the type of the bias alone; .double() raises, since no product is of float64.
+    """
+
+    def __init__(self, *given, activation=None, quantize_input=False, **named):
+        torch.nn.Module.__init__(self)
+        self.activation, self.quantize_input = activation, quantize_input
+        self.parts = self._packed = None
+        first = given[0] if given else named.get("weight", named.get("in_features"))
+        (self._make if isinstance(first, int) else self._take)(*given, **named)
+
+    def _take(self, weight, bias=None):
+        """The layer of a Packed."""
+        if not isinstance(weight, Packed):
+            raise TypeError(f"weight is {type(weight).__name__}; expected what quantize() returns")
+        weight = weight.with_scales("128x4")
+        if weight.has_row_scales:
+            raise ValueError("weight has a tensor scale for each row; a layer's has one")
+        device = weight.codes.device
+        scale = torch.as_tensor(weight.tensor_scale, dtype=torch.float32, device=device)
+        if bias is not None:
+            bias = Door(weight.codes, "weight").vector(bias, "bias", weight.rows)
+        self._hold(weight.shape, weight.format, weight.codes[:, :weight.k // 2], weight.scales,
+                   scale if weight.scale_rows else scale.reshape(()), bias)
+        self.parts = weight.parts
+        self.dtype = torch.bfloat16 if bias is None else bias.dtype
+        if weight.input_scale is not None:
+            self.input_scale = torch.as_tensor(weight.input_scale, dtype=torch.float32,
+                                               device=device)
+        self.pre_quant_scale = weight.pre_quant_scale
+
+    def _make(self, in_features, out_features, bias=True, device=None, dtype=None, *,
+              format="nvfp4"):
+        """A layer of zeros."""
+        n, k = size(out_features, "out_features"), size(in_features, "in_features")
+        if k % block_of(format):
+            raise ValueError(f"in_features is {k}, no multiple of {block_of(format)}")
+        self.dtype = torch.get_default_dtype() if dtype is None else dtype
+        with torch.device(torch.get_default_device() if device is None else device):
+            codes = torch.zeros(n, row_bytes(k), dtype=torch.uint8)
+            scales = torch.zeros(scale_bytes(n, k, "128x4", format), dtype=torch.uint8)
+            self._hold((n, k), format, codes[:, :k // 2], scales, torch.ones(()),
+                       torch.zeros(n, dtype=self.dtype) if bias else None)
+
+    def _hold(self, shape, format, codes, scales, tensor_scale, bias):
+        self.out_features, self.in_features = shape
+        self._format = format
+        self.codes = Codes(codes, requires_grad=False)
+        if format != "nvfp4":  # a state_dict of another format then has no such key
+            self.register_buffer(format, torch.ones((), dtype=torch.uint8, device=codes.device))
+        self.register_buffer("scales", scales)
+        self.register_buffer("tensor_scale", tensor_scale)
+        self.register_parameter("bias", None if bias is None else torch.nn.Parameter(
+            bias.detach().as_subclass(torch.Tensor), requires_grad=False))
+        self.register_buffer("input_scale", None)
+        self.register_buffer("pre_quant_scale", None)
+
+    @property
+    def weight(self):
+        return self.codes
+
+    def __setattr__(self, name, value):
+        if name != "weight":
+            super().__setattr__(name, value)
+        elif isinstance(value, torch.nn.Parameter) and value.is_floating_point():
+            self._become_plain(value)
+        else:
+            self.codes = value
+
+    def _become_plain(self, weight):
+        if tuple(weight.shape) != (self.out_features, self.in_features):
+            raise ValueError(f"weight is {tuple(weight.shape)}; expected "
+                             f"{(self.out_features, self.in_features)}")
+        if self.activation is not None:
+            raise ValueError(f"a torch.nn.Linear has no activation, this layer has "
+                             f"{self.activation!r}")
+        for name in ("codes", *self._buffers):
+            delattr(self, name)
+        self._packed = None
+        self.__class__ = torch.nn.Linear
+        self.weight = weight
+
+    def reset_parameters(self):
+        """Nothing: codes come from quantize() or a state_dict."""
+
+    @classmethod
+    def from_float(cls, linear, **options):
+        """Of a torch.nn.Linear, on its device; the weight is quantized by its largest value."""
+        weight = getattr(linear, "weight", None)
+        if not isinstance(weight, torch.Tensor) or isinstance(weight, Codes):
+            raise TypeError(f"linear is {type(linear).__name__}; expected a torch.nn.Linear, or a "
+                            "module with a weight and a bias as one has them")
+        return cls(_calls.quantize(weight.detach()), linear.bias, **options)
+
+    @classmethod
+    def from_checkpoint(cls, path, name, device="cpu", **options):
+        """Of a layer that checkpoints.load() reads, with what the checkpoint has beside it."""
+        weight = checkpoints.load(path, device, names=[name])[name]
+        return cls(weight, weight.bias, **options)
+
+    def packed(self):
+        """The Packed, on the module's own memory; calls keep plans by it."""
+        with torch._C.DisableTorchFunctionSubclass():
+            codes = self.codes.detach()
+        scales, scale, packed = self.scales, self.tensor_scale, self._packed
+        if packed is not None and packed.scales is scales and (
+                packed.tensor_scale is scale or self._format != "nvfp4") and (
+                packed.input_scale is self.input_scale and
+                packed.pre_quant_scale is self.pre_quant_scale) and (
+                torch.compiler.is_compiling() or packed.codes.data_ptr() == codes.data_ptr()):
+            return packed
+        packed = _untraced(Weight, codes, scales, self.out_features, self.in_features,
+                           scale if self._format == "nvfp4" else 1.0, format=self._format)
+        packed.input_scale, packed.pre_quant_scale = self.input_scale, self.pre_quant_scale
+        if not packed.traced:
+            self._packed = packed
+        return packed
+
+    def forward(self, x):
+        return _calls.linear(x, self.packed(), self.bias, activation=self.activation,
+                             quantize_input=self.quantize_input)
+
+    def _apply(self, fn, recurse=True):
+        """.to() and its like; scales move along and stay float32."""
+        before = {name: getattr(self, name) for name in _FLOAT32}
+        cast = fn(torch.empty((), dtype=self.dtype)).dtype
+        if torch.float64 in (cast, fn(self.tensor_scale).dtype):
+            raise TypeError("an NVFP4 layer multiplies float16 and bfloat16 by 4-bit weights and "
+                            "cannot be cast to float64; its packed().dequantize() can")
+        super()._apply(fn, recurse)
+        for name, scale in before.items():
+            if scale is not None and getattr(self, name).dtype != torch.float32:
+                setattr(self, name, scale.to(self.codes.device))
+        self.dtype = cast
+        return self
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *arguments):
+        """A layer of zeros takes what a checkpoint's layer has beside its codes, too."""
+        scale = state_dict.get(prefix + "tensor_scale")
+        if scale is not None and scale.shape != self.tensor_scale.shape and scale.ndim < 2:
+            self.tensor_scale = self.tensor_scale.new_ones(scale.shape)
+        for name in ("input_scale", "pre_quant_scale"):
+            value = state_dict.get(prefix + name)
+            if value is not None and getattr(self, name) is None:
+                setattr(self, name, torch.empty_like(value, device=self.scales.device))
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *arguments)
+        if not isinstance(self.codes, Codes):  # assign=True
+            self.codes = Codes(self.codes.detach(), requires_grad=False)
+
+    def extra_repr(self):
+        return (f"in_features={self.in_features}, out_features={self.out_features}, "
+                f"bias={self.bias is not None}, activation={self.activation}, "
+                f"quantize_input={self.quantize_input}")
