@@ -8,7 +8,13 @@ EMU_DIRS := base ptx memory arithmetic hardware machine op order trace driver
 EMU_SRC  := $(sort $(foreach d,$(EMU_DIRS),$(wildcard tools/emulator/$d/*.cc)))
 EMU_OBJ  := $(EMU_SRC:%.cc=$(B)/obj/%.o)
 EMU_GCH  := $(call gch,tools/emulator/base)
+# These folders know the machine, whose headers take longer to read than most of their sources.
+EMU_MACHINE_OBJ := $(filter $(addprefix $(B)/obj/tools/emulator/,machine/% op/% order/% trace/%),\
+                     $(EMU_OBJ))
+EMU_MACHINE_GCH := $(call gch,tools/emulator/machine)
 
+$(EMU_MACHINE_OBJ): $(EMU_MACHINE_GCH)
+$(EMU_MACHINE_OBJ): private EMU_BEFORE = $(call precompiled,tools/emulator/machine)
 $(B)/obj/tools/emulator/%.o: tools/emulator/%.cc $(EMU_GCH)
 	@mkdir -p $(@D)
 	$(call say,CXX)$(CXX) $(EMU_FLAGS) $(EMU_BEFORE) $(DEPS) -c $< -o $@
@@ -16,7 +22,7 @@ EMU_BEFORE = $(call precompiled,tools/emulator/base)
 # g++ 12 believes that std::string leaves its bounds there, and with the header compiled says so.
 $(addprefix $(B)/obj/tools/emulator/ptx/,body.o body_routine.o body_table.o calls.o \
   declarations.o notation.o): private EMU_BEFORE =
-$(B)/obj/tools/emulator/base/precompiled.h.gch: $(B)/obj/tools/emulator/base/precompiled.h
+$(EMU_GCH) $(EMU_MACHINE_GCH): %.gch: %
 	$(call precompile,$(EMU_FLAGS))
 
 # Loops of constant length, which -O2 leaves scalar where pointers might overlap.
@@ -120,5 +126,6 @@ $(B)/emulator_bench: $(EMU_BENCH_OBJ) $(B)/emulator/libcuda.so.1
 FUZZ_SRC_ptx := $(EMU_TEST)/fuzz/ptx
 FUZZ_OF_ptx  := $(EMU_OBJ) $(B)/obj/$(EMU_TEST)/support/ptx_samples.o
 
--include $(sort $(EMU_GCH:.gch=.d) $(EMU_OBJ:.o=.d) $(EMU_TEST_OBJ:.o=.d) \
+-include $(sort $(EMU_GCH:.gch=.d) $(EMU_MACHINE_GCH:.gch=.d) $(EMU_OBJ:.o=.d) \
+           $(EMU_TEST_OBJ:.o=.d) \
            $(EMU_HW_OBJ:.o=.d) $(EMU_BENCH_OBJ:.o=.d) $(OUTSIDE_OBJ:.o=.d))
