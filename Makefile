@@ -45,8 +45,10 @@ PYTHON   ?= .venv/bin/python
 # A variable's value if somebody gave it one, on the command line or in the environment.
 given     = $(if $(filter environment command,$(origin $1)),$($1))
 
-# Commands are named, not shown; V=1 shows them.
-say       = $(if $(V),,@printf '  %-6s %s\n' $(1) $@ && )
+# Commands are named, not shown; V=1 shows them. STEPS: how many there will be, each then has its
+# number.
+say       = $(if $(V),,@$(if $(STEPS),echo >>$(B)/steps; printf '[%3d of $(STEPS)] %-6s %s\n' \
+              $$(wc -l <$(B)/steps),printf '  %-6s %s\n') $(1) $@ && )
 
 # All cores, unless -j says otherwise. A make that this one starts has what this one has: GNU make
 # 4.3 does not yet say so here.
@@ -90,14 +92,15 @@ TEST_FLAGS   = $(TEST_COMMON) \
 # For rules that compile and link at once.
 CUDA_API  := $(wildcard host/cuda/*)
 
-.PHONY: all emulator help
-all: $(B)/libnvfp4gemm.so $(if $(CUDA_H),emulator) $(B)/nvfp4  ## library, emulator, command line
+.PHONY: all long-steps emulator help
+all: long-steps $(B)/libnvfp4gemm.so $(if $(CUDA_H),emulator) $(B)/nvfp4  ## library, emulator, command line; GPUS="90 100": with images for these GPUs alone
 
 include kernel/kernel.mk
 include host/host.mk
 include tools/testing/testing.mk
 include tools/emulator/emulator.mk
 include tools/nvfp4/nvfp4.mk
+include tools/nvfp4/few_images.mk
 include tools/package/package.mk
 include tools/python/python.mk
 include tools/gates.mk

@@ -15,10 +15,11 @@ SONAME    := libnvfp4gemm.so.0
 HOST_SRC  := $(sort $(wildcard host/*/*.cc host/*/*/*.cc))
 HOST_FLAGS = -std=c++17 $(HOST_OPTIONS) $(FORTIFY) $(WARN) -Iinclude -I. $(USER_FLAGS)
 HOST_OBJ  := $(HOST_SRC:%.cc=$(B)/obj/%.o) $(B)/obj/host/images.o
-# Which images are in the object: another KERNELS is another object.
+# Which images are in the object: another KERNELS or other GPUS are another object.
 IMAGES_FROM := $(B)/obj/host/kernels.txt
 $(IMAGES_FROM): FORCE
-	@mkdir -p $(@D) && echo '$(KERNEL_OUT)' | cmp -s - $@ || echo '$(KERNEL_OUT)' >$@
+	@mkdir -p $(@D) && echo '$(KERNEL_OUT) $(GPUS)' | cmp -s - $@ || \
+	  echo '$(KERNEL_OUT) $(GPUS)' >$@
 
 $(B)/obj/host/%.o: host/%.cc
 	@mkdir -p $(@D)
@@ -31,11 +32,14 @@ $(B)/obj/host/words/build_info.o: HOST_FLAGS += -DNVFP4_COMPILER='"$(COMPILER_OF
 $(addsuffix /host/words/build_info.o,$(B)/obj $(B)/abi $(B)/tsan): \
   $(COMPILER_TXT) $(IMAGES_FROM)
 
+# The images are in the object's folder, as kernel/images.sh puts them there.
+compile_images = $(call say,CC)$(CC) -I. $(CPPFLAGS) $(CFLAGS) -c $< -Wa,-I,$(@D)/images \
+  -DIMAGES_SUM=$$(cat $(@D)/images/* | cksum | cut -d' ' -f1) -o $@
 $(B)/obj/host/images.o: host/run/images.S host/plan/images.def host/plan/quantizer_images.def \
                          $(KERNEL_FATBINS) $(IMAGES_FROM)
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) -I. $(CPPFLAGS) $(CFLAGS) -c $< -Wa,-I,$(KERNEL_OUT) \
-	  -DIMAGES_SUM=$$(cat $(KERNEL_FATBINS) | cksum | cut -d' ' -f1) -o $@
+	@kernel/images.sh '$(GPUS)' $(KERNEL_OUT) $(@D)/images
+	$(compile_images)
 
 LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/api/libnvfp4gemm.map \
              $(LIB_OPTIONS) \

@@ -14,6 +14,16 @@ KERNEL_OUT_nvcc     := $(B)/kernel
 KERNEL_OUT_12.9     := $(B)/kernel-12.9
 KERNEL_OUT_prebuilt := kernel/prebuilt
 KERNEL_OUT  := $(KERNEL_OUT_$(KERNELS))
+
+# GPUS="90 100": the compute capabilities for which the library has images, 10 * major + minor. By
+# default all that it knows. $(call fatbins_of,IMAGES) are the files of a list by images.sh.
+GPUS           ?= all
+IMAGES_OF_GPUS := $(shell kernel/images.sh '$(GPUS)')
+ifneq ($(filter unknown,$(IMAGES_OF_GPUS)),)
+$(error GPUS="$(GPUS)": known compute capabilities are $(wordlist 2,99,$(IMAGES_OF_GPUS)))
+endif
+fatbins_of = $(foreach image,$(filter %:1,$1),$(KERNEL_OUT)/$(word 2,$(subst :, ,$(image))))
+
 KERNEL_DIRS := $(addprefix kernel/,ptx common helpers sm80 sm90 sm90/tiny sm90/wide sm90/sums \
                  sm100 quantize)
 KERNEL_HDR  := $(wildcard $(foreach d,$(KERNEL_DIRS),$d/*.cuh $d/*.h $d/*.def))
@@ -45,14 +55,9 @@ QUANTIZE110_PTX    := $(KERNEL_OUT)/quantize_sm110.ptx
 QUANTIZE110_CUBIN  := $(KERNEL_OUT)/quantize_sm100.sm_110f.cubin
 # Who compiled, in words that the library repeats: "nvcc 13.0.88".
 COMPILER_TXT    := $(KERNEL_OUT)/compiler.txt
-KERNEL_IMAGES   := $(SM100_PTX) $(SM100_CUBINS) $(SM110_PTX) $(SM110_CUBIN) \
-                   $(SM90_PTX) $(SM90_CUBIN) \
-                   $(SM80_PTX) $(SM80_CUBINS) $(SM80_90_PTX) $(SM80_90_CUBIN) \
-                   $(QUANTIZE80_PTX) $(QUANTIZE_PTX) $(QUANTIZE_CUBIN) \
-                   $(QUANTIZE100_PTX) $(QUANTIZE100_CUBINS) \
-                   $(QUANTIZE110_PTX) $(QUANTIZE110_CUBIN)
 # As the library carries them, a ninth of the size: a fat binary each, which the driver unpacks.
-KERNEL_FATBINS  := $(KERNEL_IMAGES:%=%.fatbin)
+KERNEL_FATBINS  := $(call fatbins_of,$(IMAGES_OF_GPUS))
+KERNEL_IMAGES   := $(KERNEL_FATBINS:.fatbin=)
 COMPILER_OF_KERNELS = $(shell cat $(COMPILER_TXT))
 
 # ---- compilers -----------------------------------------------------------------------------------
@@ -70,12 +75,18 @@ NVRTC_FLAGS := --fmad=false $(if $(LINEINFO),-lineinfo) $(if $(CLOCKS),-DNVFP4_C
 NVRTC_HOME  := .tools/cuda-12.9
 NVRTC       := $(NVRTC_HOME)/nvidia/cuda_nvrtc/lib/libnvrtc.so.12
 
+# An image is made again when something changes that its source includes. NVRTC does not say what it
+# reads, so its images depend on every header.
+NVCC_DEPS    = -MMD -MP -MF $@.d
+NVRTC_HDR   := $(if $(filter 12.9,$(KERNELS)),$(KERNEL_HDR))
+
 # No comments, empty lines or superfluous blanks, a quarter of what nvcc writes. fatbinary drops the
 # same ones: the text that the library carries is that of the file (test/oracle/test_images.py).
 NO_COMMENTS = sed -i -e 's/\(^\|[[:space:]]\)\/\/.*//' -e 's/[[:space:]]\{1,\}/ /g' -e 's/^ //' \
   -e 's/ $$//' \
               -e 's/, /,/g' -e '/^$$/d' $@
-to_ptx_nvcc = $(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=$1 -ptx $< -o $@ && $(NO_COMMENTS)
+to_ptx_nvcc = $(call say,NVCC)$(NVCC) $(NVCC_FLAGS) $(NVCC_DEPS) -arch=$1 -ptx $< -o $@ && \
+              $(NO_COMMENTS)
 to_ptx_12.9 = $(call say,NVRTC)$(PYTHON) tools/nvrtc/compile.py $(NVRTC) $1 $< $@ \
   $(NVRTC_FLAGS) && $(NO_COMMENTS)
 version_nvcc = $(NVCC) --version | sed -n 's/.*release .*, V/nvcc /p'
@@ -84,10 +95,10 @@ version_12.9 = sed -n 's/^nvidia-cuda-nvrtc-cu12==\([0-9.]*\).*/NVRTC \1/p' \
 to_cubin    = $(call say,PTXAS)$(KERNEL_PTXAS) -arch=$1 -v $< -o $@ 2> $@.report || \
   { cat $@.report; exit 1; }
 
-# zstd (size), which drivers unpack from 12.4 on, and the emulator; the kernels want 12.9 anyhow.
-# PACK=balance is zstd as well, packs in a fortieth of the time, and adds 0.9 MB: for images that no
-# one ships.
-PACK        ?= size
+# zstd, which drivers unpack from 12.4 on, and the emulator; the kernels want 12.9 anyhow. Packing
+# for size takes forty times as long and saves 0.9 MB, so only what leaves this machine is packed
+# so.
+PACK        ?= $(if $(filter dist install wheel,$(MAKECMDGOALS)),size,balance)
 FATBINARY    = $(CUDA_HOME)/bin/fatbinary
 to_fatbin    = $(call say,FATBIN)$(FATBINARY) --create=$@ -64 --compress-all \
                --compress-mode=$(PACK) --image3=kind=$1,sm=$2,file=$<
@@ -105,7 +116,7 @@ endif
 # ---- images --------------------------------------------------------------------------------------
 
 ifneq ($(KERNELS),prebuilt)
-$(SM100_PTX): kernel/sm100/gemm.cu $(KERNEL_HDR)
+$(SM100_PTX): kernel/sm100/gemm.cu $(NVRTC_HDR)
 	@mkdir -p $(@D)
 	$(call to_ptx_$(KERNELS),compute_100f)
 $(KERNEL_OUT)/gemm_sm100.sm_10%.cubin: $(SM100_PTX)
@@ -117,7 +128,7 @@ $(SM110_PTX) $(QUANTIZE110_PTX): $(KERNEL_OUT)/%_sm110.ptx: $(KERNEL_OUT)/%_sm10
 # PTX 9.0 gave it that name, and no driver before 13.0 has it: ptxas of 12.9 does not know it.
 $(SM110_CUBIN) $(QUANTIZE110_CUBIN): KERNEL_PTXAS = $(PTXAS)
 
-$(SM90_PTX): kernel/sm90/gemm.cu $(KERNEL_HDR)
+$(SM90_PTX): kernel/sm90/gemm.cu $(NVRTC_HDR)
 	@mkdir -p $(@D)
 	$(call to_ptx_$(KERNELS),compute_90a)
 $(SM90_CUBIN): $(SM90_PTX)
@@ -126,45 +137,53 @@ $(SM90_CUBIN): $(SM90_PTX)
 # The oldest version that its instructions need, so that older drivers take the text; the pragma is
 # a hint to ptxas that those do not know.
 OLDEST_VERSION = @sed -i -e 's/^\.version .*/.version 7.0/' -e '/used_bytes_mask/d' $@
-$(SM80_PTX): kernel/sm80/gemm.cu $(KERNEL_HDR)
+$(SM80_PTX): kernel/sm80/gemm.cu $(NVRTC_HDR)
 	@mkdir -p $(@D)
 	$(call to_ptx_$(KERNELS),compute_80)
 	$(OLDEST_VERSION)
 $(KERNEL_OUT)/gemm_sm80.%.cubin: $(SM80_PTX)
 	$(call to_cubin,$*)
-$(SM80_90_PTX): kernel/sm80/gemm.cu $(KERNEL_HDR)
+$(SM80_90_PTX): kernel/sm80/gemm.cu $(NVRTC_HDR)
 	@mkdir -p $(@D)
 	$(call to_ptx_$(KERNELS),compute_90a)
 $(SM80_90_CUBIN): $(SM80_90_PTX)
 	$(call to_cubin,sm_90a)
 
-$(QUANTIZE80_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
+$(QUANTIZE80_PTX): kernel/quantize/quantize.cu $(NVRTC_HDR)
 	@mkdir -p $(@D)
 	$(call to_ptx_$(KERNELS),compute_80)
 	$(OLDEST_VERSION)
-$(QUANTIZE_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
+$(QUANTIZE_PTX): kernel/quantize/quantize.cu $(NVRTC_HDR)
 	@mkdir -p $(@D)
 	$(call to_ptx_$(KERNELS),compute_90)
 $(KERNEL_OUT)/quantize.%.cubin: $(QUANTIZE_PTX)
 	$(call to_cubin,$*)
 
-$(QUANTIZE100_PTX): kernel/quantize/quantize.cu $(KERNEL_HDR)
+$(QUANTIZE100_PTX): kernel/quantize/quantize.cu $(NVRTC_HDR)
 	@mkdir -p $(@D)
 	$(call to_ptx_$(KERNELS),compute_100f)
 $(KERNEL_OUT)/quantize_sm100.sm_10%.cubin: $(QUANTIZE100_PTX)
 	$(call to_cubin,sm_10$*)
 
-$(KERNEL_OUT)/%.cubin.fatbin: $(KERNEL_OUT)/%.cubin
+PACKED      := $(KERNEL_OUT)/pack.txt
+$(PACKED): FORCE
+	@mkdir -p $(@D) && echo $(PACK) | cmp -s - $@ || echo $(PACK) >$@
+$(KERNEL_OUT)/%.cubin.fatbin: $(KERNEL_OUT)/%.cubin $(PACKED)
 	$(call to_fatbin,elf,$(patsubst .sm_%,%,$(suffix $*)))
-$(KERNEL_OUT)/%.ptx.fatbin: $(KERNEL_OUT)/%.ptx
+$(KERNEL_OUT)/%.ptx.fatbin: $(KERNEL_OUT)/%.ptx $(PACKED)
 	$(call to_fatbin,ptx,$(shell sed -n 's/^.target sm_//p' $<))
 
-$(COMPILER_TXT): $(QUANTIZE_PTX)
-	@$(version_$(KERNELS)) >$@
+# Looked at each time: another compiler at the same place is another one.
+$(COMPILER_TXT): FORCE
+	@mkdir -p $(@D) && $(version_$(KERNELS)) >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+-include $(wildcard $(KERNEL_OUT)/*.ptx.d)
 endif
 
+# make begins with what it reads first, and nothing takes as long as the Hopper kernel.
+long-steps: $(filter $(SM90_CUBIN),$(KERNEL_IMAGES))
 .PHONY: kernels check-ptxas
-kernels: $(KERNEL_IMAGES) $(KERNEL_FATBINS) $(COMPILER_TXT)  ## the PTX and every cubin; KERNELS=12.9 for drivers from 12.9
+kernels: $(KERNEL_IMAGES) $(KERNEL_FATBINS) $(COMPILER_TXT)  ## the PTX and the cubins; KERNELS=12.9 for drivers from 12.9, GPUS="90 100" for these GPUs alone
 check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) $(SM80_CUBINS) $(SM80_90_CUBIN) $(QUANTIZE80_PTX) $(QUANTIZE_CUBIN) $(QUANTIZE100_CUBINS) $(COMPILER_TXT) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
 	tools/gates/check_ptxas.sh sm100 $(SM100_PTX) $(SM100_CUBINS)
 	tools/gates/check_ptxas.sh sm90 $(SM90_PTX) $(SM90_CUBIN)

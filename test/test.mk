@@ -48,14 +48,15 @@ SM90_clocks    := 128x64 128x128
 DEBUG_PTX := $(addprefix $(B)/test/,gemm_sm100.debug.ptx gemm_sm100.lineinfo.ptx \
                gemm_sm90.debug.ptx gemm_sm100.clocks.ptx gemm_sm90.clocks.ptx \
                gemm_sm100.overlap.ptx)
-to_debug_ptx = $(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) $(call only,,$1) -fmad=false \
-  -arch=$2 -ptx $< -o $@
-$(B)/test/gemm_sm100.%.ptx: kernel/sm100/gemm.cu $(KERNEL_HDR)
+to_debug_ptx = $(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) $(call only,,$1) $(NVCC_DEPS) \
+  -fmad=false -arch=$2 -ptx $< -o $@
+$(B)/test/gemm_sm100.%.ptx: kernel/sm100/gemm.cu
 	@mkdir -p $(@D)
 	$(call to_debug_ptx,$(SM100_$*),compute_100f)
-$(B)/test/gemm_sm90.%.ptx: kernel/sm90/gemm.cu $(KERNEL_HDR)
+$(B)/test/gemm_sm90.%.ptx: kernel/sm90/gemm.cu
 	@mkdir -p $(@D)
 	$(call to_debug_ptx,$(SM90_$*),compute_90a)
+-include $(DEBUG_PTX:=.d)
 
 # The library does not have these images yet, so what came without them has no rule for them either.
 ifneq ($(KERNELS),prebuilt)
@@ -124,7 +125,7 @@ check-random: $(B)/check_random emulator  ## PROBLEMS=10000 SEED=1: random probl
 	  $(B)/check_random --problems $(PROBLEMS) --seed $(SEED)
 
 include test/fuzz/fuzz.mk
-TEST_PROGRAMS := $(B)/check_random $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator \
+TEST_PROGRAMS := $(RUN)/nvfp4 $(B)/check_random $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator \
                  $(B)/emulator_hw_test $(B)/test_regression $(B)/test_c99 \
                  $(B)/test_model $(B)/model $(B)/nvfp4_probes \
                  $(B)/example_gemm $(REPLAYS) $(OTHER_ROWS:%=$(B)/%/$(SONAME))

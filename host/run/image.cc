@@ -18,6 +18,9 @@
   extern "C" __attribute__((visibility("hidden"))) const unsigned char nvfp4_image_##name[];
 #include "host/plan/quantizer_images.def"
 #undef QUANTIZER_IMAGE
+// Bytes of each image, first those of images.def; 0: this library does not have it.
+extern "C" __attribute__((visibility("hidden"))) const uint64_t nvfp4_image_bytes[];
+extern "C" __attribute__((visibility("hidden"))) const char nvfp4_image_gpus[];
 
 namespace nvfp4 {
 
@@ -26,9 +29,13 @@ namespace {
 struct Image {
   const char* label;
   const void* data;
+  const uint64_t* bytes;
+
+  bool built() const { return *bytes != 0; }
 };
 
-#define IMAGE(family, name, file, label) {label, nvfp4_image_##name},
+#define IMAGE(family, name, file, label) \
+  {label, nvfp4_image_##name, &nvfp4_image_bytes[kImage_##name]},
 const Image kImages[] = {
 #include "host/plan/images.def"
 };
@@ -44,8 +51,15 @@ struct QuantizerImage {
     return family == arch.family && (major == 0 || major == arch.capability / 10);
   }
 };
-#define QUANTIZER_IMAGE(family, major, name, file, label) \
-  {{label, nvfp4_image_##name}, &kFamily_##family, major},
+enum QuantizerIndex : uint32_t {
+#define QUANTIZER_IMAGE(family, major, name, file, label) kQuantizerImage_##name,
+#include "host/plan/quantizer_images.def"
+#undef QUANTIZER_IMAGE
+};
+#define QUANTIZER_IMAGE(family, major, name, file, label)                                 \
+  {{label, nvfp4_image_##name, &nvfp4_image_bytes[kImageCount + kQuantizerImage_##name]}, \
+   &kFamily_##family,                                                                     \
+   major},
 const QuantizerImage kQuantizerImages[] = {
 #include "host/plan/quantizer_images.def"
 };
@@ -105,7 +119,7 @@ int driver_for_ptx(const Image& image) {
 int driver_of_compiler() {
   int newest = 0;
   const auto consider = [&](const Image& image) {
-    const int needed = driver_for_ptx(image);
+    const int needed = image.built() ? driver_for_ptx(image) : 0;
     if (needed > newest) newest = needed;
   };
   for (const Image& image : kImages) consider(image);
@@ -170,6 +184,7 @@ CUresult get_kernels(const Driver& driver, const Image& image, CUlibrary* slot,
 struct Attempt {
   const Driver& driver;
   const Wanted (&wanted)[kMostWanted];
+  int32_t capability;
   const Image* last = nullptr;
   CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   const char* call = "";
@@ -177,6 +192,7 @@ struct Attempt {
 
   // True if trying the next image makes no sense.
   bool ends_with(const Image& image, CUlibrary* slot) {
+    if (!image.built()) return false;
     const int needed = driver_for(image);
     if (needed > driver.version) {
       if (oldest == 0 || needed < oldest) oldest = needed;
@@ -189,6 +205,7 @@ struct Attempt {
     return result != CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   nvfp4_status status() const {
+    if (last == nullptr && oldest == 0) return refuse_gpu(capability);
     if (last == nullptr)
       return refuse_driver(driver.version, "the kernels for this GPU need", oldest);
     return result == CUDA_SUCCESS ? NVFP4_SUCCESS : refused(driver, *last, call, result);
@@ -204,7 +221,7 @@ nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, Load
   for (uint32_t i = 0; i < kEntryCount; ++i) {
     wanted[2 + i] = {variant.entries[i], &loaded->kernels[i]};
   }
-  Attempt attempt{driver, wanted};
+  Attempt attempt{driver, wanted, plan.arch().capability};
   for (uint32_t i = 0; i < kImageCount; ++i) {
     if (!plan.arch().takes(i, variant.family)) continue;
     if (attempt.ends_with(kImages[i], &libraries[i])) break;
@@ -216,7 +233,7 @@ nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, Load
 nvfp4_status load_quantizer_entry(const Driver& driver, const Architecture& arch,
                                   QuantizerEntry entry, CUkernel* kernel) {
   const Wanted wanted[kMostWanted] = {{kQuantizerEntries[entry], kernel}};
-  Attempt attempt{driver, wanted};
+  Attempt attempt{driver, wanted, arch.capability};
   for (size_t i = 0; i < kQuantizerImageCount; ++i) {
     const QuantizerImage& row = kQuantizerImages[i];
     if (row.serves(arch) && attempt.ends_with(row.image, &quantizer_libraries[i])) break;
@@ -267,7 +284,20 @@ int oldest_driver() { return kOldestDriver; }
 
 const char* image_label(uint32_t image) { return kImages[image].label; }
 
+bool has_image(uint32_t image) { return kImages[image].built(); }
+
+const char* gpus_of_images() { return nvfp4_image_gpus; }
+
+nvfp4_status refuse_gpu(int32_t capability) {
+  return fail(NVFP4_STATUS_UNSUPPORTED_ARCH,
+              "this library was built with GPUS=\"%s\" and has no kernel image for compute "
+              "capability %s; make GPUS=%d builds one that has",
+              nvfp4_image_gpus, capability_text(capability).text, capability);
+}
+
 int driver_for_image(uint32_t image) { return driver_for(kImages[image]); }
+
+bool has_quantizer(uint32_t image) { return kQuantizerImages[image].image.built(); }
 
 uint32_t quantizer_images() { return kQuantizerImageCount; }
 
@@ -278,7 +308,7 @@ int driver_for_quantizer(uint32_t image) { return driver_for(kQuantizerImages[im
 int driver_for_row(const Architecture& arch) {
   int oldest = INT_MAX;
   for (uint32_t i = 0; i < kImageCount; ++i) {
-    if (arch.takes(i, arch.family)) oldest = std::min(oldest, driver_for_image(i));
+    if (has_image(i) && arch.takes(i, arch.family)) oldest = std::min(oldest, driver_for_image(i));
   }
   return oldest;
 }

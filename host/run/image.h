@@ -32,8 +32,17 @@ int oldest_driver();
 
 const char* image_label(uint32_t image);  // label of an ImageIndex
 
+// Whether the library has an image, and for which compute capabilities it was built: "all", or
+// numbers as GPUS of the Makefile has them.
+bool has_image(uint32_t image);
+bool has_quantizer(uint32_t image);
+const char* gpus_of_images();
+
+// Refuses a GPU for which the library was built without images.
+nvfp4_status refuse_gpu(int32_t capability);
+
 // The oldest driver, as cuDriverGetVersion counts, that loads an image, and that loads any image of
-// the architecture's first family.
+// the architecture's first family. INT_MAX if the library has none.
 int driver_for_image(uint32_t image);
 int driver_for_row(const Architecture& arch);
 

@@ -2,6 +2,7 @@
 #include "host/run/launch.h"
 
 #include <cinttypes>
+#include <climits>
 
 #include "host/base/log.h"
 #include "host/base/operand_format.h"
@@ -156,6 +157,7 @@ nvfp4_status prepare_launch(const Site& site, const GroupArrays* groups, Prepare
 
 // Refuses what the kernels for older drivers do not compute.
 nvfp4_status refuse_older_driver(const Site& site, const Plan& newer) {
+  if (driver_for_row(newer.arch()) == INT_MAX) return refuse_gpu(site.capability);
   return refuse_driver(site.driver->version,
                        "with it this GPU has kernels for products of fp16 and bf16 tokens, neither "
                        "grouped nor gated; this product needs",

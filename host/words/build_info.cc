@@ -47,14 +47,16 @@ void add_capabilities(uint32_t image, Text* text) {
 
 void write_line() {
   Text text(line, sizeof line);
-  text.add("%s", kHead);
+  text.add("%s, for GPUS=%s", kHead, gpus_of_images());
   for (uint32_t i = 0; i < kImageCount; ++i) {
+    if (!has_image(i)) continue;
     const CudaText cuda = cuda_text(driver_for_image(i));
     text.add(", %s (", image_label(i));
     add_capabilities(i, &text);
     text.add("; CUDA %s)", cuda.text);
   }
   for (uint32_t i = 0; i < quantizer_images(); ++i) {
+    if (!has_quantizer(i)) continue;
     text.add(", %s (CUDA %s)", quantizer_label(i), cuda_text(driver_for_quantizer(i)).text);
   }
 }

@@ -142,12 +142,13 @@ void add_store(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
 
 // ---- the plan -----------------------------------------------------------------------------------
 
-// Names the architecture's images of a family. Returns the oldest driver that loads one of them.
+// Names the architecture's images of a family. Returns the oldest driver that loads one of them,
+// INT_MAX if the library has none.
 int add_images(const Architecture& arch, const Family* family, Text* text) {
   const char* before = "";
   int oldest = INT_MAX;
   for (uint32_t image = 0; image < kImageCount; ++image) {
-    if (!arch.takes(image, family)) continue;
+    if (!has_image(image) || !arch.takes(image, family)) continue;
     text->add("%s%s", before, image_label(image));
     before = ", else ";
     oldest = std::min(oldest, driver_for_image(image));
@@ -160,6 +161,9 @@ int add_images(const Architecture& arch, const Family* family, Text* text) {
 void add_drivers(const Plan& plan, uint32_t older, Text* text) {
   text->add("image     ");
   const int needed = add_images(plan.arch(), plan.variant->family, text);
+  if (needed == INT_MAX) {
+    return text->add("none in this library, which was built with GPUS=\"%s\"\n", gpus_of_images());
+  }
   text->add("\ndriver    CUDA %s or newer", cuda_text(needed).text);
   if (older < kArchitectureCount && driver_for_row(kArchitectures[older]) < needed) {
     text->add("; from CUDA %s on ", cuda_text(driver_for_row(kArchitectures[older])).text);

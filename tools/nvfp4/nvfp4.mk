@@ -32,13 +32,6 @@ $(B)/obj/tools/harness/cublaslt.o: private PROGRAM_BEFORE =
 $(B)/nvfp4: $(TOOL_OBJ) $(SUPPORT_OBJ) $(LIB)
 	$(call say,LINK)$(CXX) -o $@ $(TOOL_OBJ) $(SUPPORT_OBJ) $(USE_LIBRARY) -ldl -pthread
 
-# The GPU if it can run the kernels, else the emulator.
-.PHONY: run
-run: $(SETUP) all  ## the three shapes of the GPU MODE task, verified: a table with PASS or FAIL
-	@$(B)/nvfp4 info --require-device >$(B)/info.txt 2>&1 || \
-	  export LD_LIBRARY_PATH="$(abspath $(B)/emulator)$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}"; \
-	  $(B)/nvfp4 run --headline
-
 # What one block of the kernel does, from its first load to its last store.
 .PHONY: picture
 picture: $(SETUP) all  ## the time line of one block in the emulator, as build/trace.json and .svg

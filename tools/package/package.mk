@@ -63,7 +63,7 @@ DIST_KERNELS ?= 12.9
 DIST_IMAGES  := $(patsubst $(KERNEL_OUT)/%,$(KERNEL_OUT_$(DIST_KERNELS))/%,\
                 $(KERNEL_IMAGES) $(KERNEL_FATBINS) $(COMPILER_TXT))
 dist:  ## build/dist/*.tar.gz: the last commit with kernel images for drivers from 12.9, for g++ alone
-	@+$(MAKE) --no-print-directory KERNELS=$(DIST_KERNELS) kernels
+	@+$(MAKE) --no-print-directory KERNELS=$(DIST_KERNELS) PACK=size kernels
 	@tools/package/dist.sh $(B) $(DIST_IMAGES)
 check-package: dist  ## that tarball: built by make, CMake, dpkg-buildpackage, Conan, and used
 	@tools/package/check_package.sh $(B)

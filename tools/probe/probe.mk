@@ -12,9 +12,9 @@ PROBE_ARCH_rates  := compute_90
 $(B)/obj/tools/probe/%.o: TEST_FLAGS += -DNVFP4_PROBE_PTX='"$(B)/probe"'
 $(B)/obj/tools/probe/%.o: tools/probe/%.cc $(PROGRAM_GCH)
 	$(compile_program)
-$(B)/probe/%.ptx: tools/probe/%.cu tools/probe/tensor.cuh $(KERNEL_HDR)
+$(B)/probe/%.ptx: tools/probe/%.cu
 	@mkdir -p $(@D)
-	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) -arch=$(PROBE_ARCH_$*) -ptx $< -o $@
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) $(NVCC_DEPS) -arch=$(PROBE_ARCH_$*) -ptx $< -o $@
 $(B)/nvfp4_probes: $(PROBE_OBJ) | $(PROBE_PTX)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) -ldl -pthread
--include $(PROBE_SRC:%.cc=$(B)/obj/%.d)
+-include $(PROBE_SRC:%.cc=$(B)/obj/%.d) $(PROBE_PTX:=.d)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+# Libraries with few images, for `make run` and `make try`. Their objects are those of the full
+# library, so that neither compiles them again.
+
+# $(call library_in,FOLDER): the library and the command line with the images of FOLDER/images.o.
+define library_in
+$1/libnvfp4gemm.so: $1/images.o $(filter-out $(B)/obj/host/images.o,$(HOST_OBJ)) \
+                    host/api/libnvfp4gemm.map
+	$$(call say,LINK)$$(CC) $$(LIB_FLAGS) -o $$@ $$(filter %.o,$$^) -lm -ldl -pthread
+	@ln -sf $$(@F) $1/$(SONAME)
+$1/nvfp4: $(TOOL_OBJ) $(SUPPORT_OBJ) $1/libnvfp4gemm.so
+	$$(call say,LINK)$$(CXX) -o $$@ $(TOOL_OBJ) $(SUPPORT_OBJ) -L$1 -lnvfp4gemm \
+	  -Wl,-rpath,'$$$$ORIGIN' $$(LDFLAGS) -ldl -pthread
+endef
+
+# What a first run needs and no more. With a GPU that has kernels here: its images, and it runs
+# there. Without one: the Blackwell PTX, which runs in the emulator.
+RUN := $(B)/run
+RUN_GPUS    := $(if $(filter run first-run,$(MAKECMDGOALS)),$(shell tools/setup/gpus.sh))
+RUN_IMAGES  := $(shell kernel/images.sh $(if $(RUN_GPUS),'$(RUN_GPUS)','100' ptx))
+RUN_FATBINS = $(call fatbins_of,$(RUN_IMAGES))
+
+# Another GPU than last time has other images.
+$(RUN)/gpus.txt: FORCE
+	@mkdir -p $(@D) && echo '$(RUN_GPUS)' | cmp -s - $@ || echo '$(RUN_GPUS)' >$@
+$(RUN)/images.o: host/run/images.S $(RUN_FATBINS) $(RUN)/gpus.txt
+	@kernel/images.sh $(if $(RUN_GPUS),'$(RUN_GPUS)','100' ptx) $(KERNEL_OUT) $(@D)/images
+	$(compile_images)
+$(eval $(call library_in,$(RUN)))
+
+# Run alone, it says how many steps there are: those that make would take.
+ifeq ($(MAKECMDGOALS),run)
+ifneq ($(wildcard $(SETUP)),)
+STEPS := $(shell rm -f $(B)/steps; $(MAKE) -n --no-print-directory $(MAKEOVERRIDES) first-run \
+           RUN_GPUS='$(RUN_GPUS)' RUN_IMAGES='$(RUN_IMAGES)' 2>/dev/null | grep -c "^printf '  ")
+endif
+endif
+ON_EMULATOR = LD_LIBRARY_PATH="$(abspath $(B)/emulator)$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}"
+.PHONY: run first-run
+run: $(SETUP) first-run  ## the three shapes of the GPU MODE task, verified: a table with PASS or FAIL
+	@$(if $(RUN_GPUS),,$(ON_EMULATOR)) $(RUN)/nvfp4 run --headline
+first-run: $(RUN_FATBINS) $(if $(RUN_GPUS),,emulator) $(RUN)/nvfp4
+
+# One family's PTX, compiled by itself, and a product that runs it in the emulator: the loop of
+# somebody who changes a kernel. The Hopper kernel is compiled for the tile of the product alone.
+FAMILY      ?= sm100
+TRY_sm100   := 100 B200
+TRY_sm90    := 90 H200
+TRY_sm80    := 80 A100
+TRY_OF      := $(or $(TRY_$(FAMILY)),$(if $(filter try,$(MAKECMDGOALS)),\
+                 $(error FAMILY=$(FAMILY): sm100, sm90 or sm80)))
+TILES       ?= $(if $(filter sm90,$(FAMILY)),128x64)
+PROBLEM     ?= --m 64 --n 256 --k 512 $(if $(filter sm80,$(FAMILY)),--a-type bf16) \
+               $(if $(TILES),--variant $(FAMILY)_$(firstword $(TILES))x256)
+TRY         := $(B)/try/$(FAMILY)
+TRY_IMAGES  := $(call fatbins_of,$(shell kernel/images.sh '$(or $(firstword $(TRY_OF)),100)' ptx))
+TRY_GEMM    := gemm_$(FAMILY).ptx
+$(TRY)/kernel/$(TRY_GEMM): kernel/$(FAMILY)/gemm.cu
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) $(call only,$(TILES)) $(NVCC_DEPS) \
+	  -arch=compute_$(if $(filter sm100,$(FAMILY)),100f,$(if $(filter sm90,$(FAMILY)),90a,80)) \
+	  -ptx $< -o $@ && $(NO_COMMENTS)
+$(TRY)/kernel/%.ptx.fatbin: $(TRY)/kernel/%.ptx
+	$(call to_fatbin,ptx,$(shell sed -n 's/^.target sm_//p' $<))
+$(TRY)/kernel/%.fatbin: $(KERNEL_OUT)/%.fatbin
+	@mkdir -p $(@D) && cp $< $@
+$(TRY)/images.o: host/run/images.S $(TRY_IMAGES:$(KERNEL_OUT)/%=$(TRY)/kernel/%)
+	@kernel/images.sh $(firstword $(TRY_OF)) ptx $(TRY)/kernel $(@D)/images
+	$(compile_images)
+$(eval $(call library_in,$(TRY)))
+.PHONY: try
+try: $(TRY)/nvfp4 emulator  ## FAMILY=sm100: a family's kernel compiled for the emulator, and a product (PROBLEM="--m 64 ..", TILES)
+	EMU_DEVICE=$(lastword $(TRY_OF)) EMU_FORMAL=stop LD_LIBRARY_PATH=$(B)/emulator \
+	  $(TRY)/nvfp4 run $(PROBLEM)
+-include $(TRY)/kernel/$(TRY_GEMM).d
+
