@@ -53,8 +53,8 @@ constexpr Division kNine{9, 9, 9}, kSeventeen{17, 17, 17}, kSparse{9, 512, 26};
 // K of one k-block of 256 with its first step alone, of two, and of six, the last with one step.
 constexpr int64_t kOne = 64, kTwo = 512, kSix = 1344;
 
-// Every group that has rows begins a tile. On a GPU two column tiles and as many token tiles as give
-// each of its SMs enough; with one SM one of each.
+// Every group that has rows begins a tile. A GPU gets two column tiles, and as many token tiles as
+// give each of its SMs enough; one SM gets one of each.
 GroupedProblem problem_of(const Gpu& gpu, const Entry& entry, const Division& division, int64_t k) {
   const TileOf& tile = tile_of(entry.variant);
   const int64_t sms = gpu.info.sms, across = std::min<int64_t>(sms, 2);

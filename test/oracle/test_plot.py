@@ -14,7 +14,7 @@ import numpy as np
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 RESULTS = os.path.join(ROOT, "bench", "results")
 PICTURES = sorted(glob.glob(os.path.join(RESULTS, "gpu-*.svg")))
-# Of every picture the tables that it shows, if not the one of its name.
+# The tables that a picture shows, if not the one of its name.
 TABLES = {"drawn-h200-2026-11-26.svg": ("drawn-h200-2026-11-26.csv", "humming-h200-2026-11-26.csv")}
 PLOT = os.path.join(ROOT, "bench", "plot.py")
 sys.path.insert(0, os.path.dirname(PLOT))
