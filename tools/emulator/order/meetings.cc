@@ -135,8 +135,8 @@ uint64_t Meetings::phases_known(const Party& p, const Cta& cta, uint32_t address
 }
 
 // The warp means the first phase of that parity that it does not know to be over, from its own
-// waits or from other warps. If that phase and the next one were over when it came, it has waited for a
-// later one: nothing kept the others from going on before it had seen its phase.
+// waits or from other warps. If that phase and the next one were over when it came, it has waited
+// for a later one: nothing kept the others from going on before it had seen its phase.
 void Meetings::check_in_time(Cta& cta, uint32_t address, uint32_t lanes, uint64_t since) {
   if (!since) return;
   const uint64_t known = phases_known(parties_.me(), cta, address);

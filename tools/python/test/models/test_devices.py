@@ -22,8 +22,8 @@ REPLAY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "replay.py")
 # multiplies tokens of 16 bits alone.
 TAKEN = {"H200": {False: True, True: True}, "B200": {False: False, True: True},
          "A100": {False: False}}
-# A share of the largest element: a unit in the last place of bfloat16, which another order of a sum may
-# turn.
+# A share of the largest element: a unit in the last place of bfloat16, which another order of a
+# sum may turn.
 ERROR = 2 ** -8
 
 

@@ -15,8 +15,8 @@ from nvfp4gemm.nn import Experts, Refused
 # What grouped products do not take yet, by what names it: then these files are refused, and the
 # models run from files whose experts are alike in it.
 REFUSED = {"gpt-oss": "bias", "Qwen3-MoE": "tensor_scale", "DeepSeek-V3": "tensor_scale"}
-# Shares of the logits' norm, and, for the largest element, of the largest logit. bfloat16 rounds to 2^-9 of
-# each number; a token goes through about 20 such numbers one after the other.
+# Shares of the logits' norm, and, for the largest element, of the largest logit. bfloat16 rounds to
+# 2^-9 of each number; a token goes through about 20 such numbers one after the other.
 NORM, LARGEST = 1 / 50, 1 / 25
 QUANTIZED = 1 / 4  # the norm, where tokens have 4 bits, too
 INPUT_SCALE = 6 / 2688  # for tokens of about 1
