@@ -130,7 +130,7 @@ class Json(unittest.TestCase):
         reports = [json.loads(run("run", *size, *more, "--counters", "--json").stdout)
                    for more in problems]
         for report in reports:
-            extra = {"groups"} & report.keys()
+            extra = {"groups", "b_shared"} & report.keys()
             self.assertEqual(report.keys() - extra, reports[0].keys())
             self.assertEqual((report["verdict"], report["notes"]), ("PASS", []))
             self.assertEqual(report["bits"]["equal"], report["bits"]["total"])
