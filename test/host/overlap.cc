@@ -347,6 +347,21 @@ TEST_CASE("Products refuse the same when they run and in the reference", "[overl
   }
 }
 
+TEST_CASE("Scales of groups by counts end with the tiles of the last capacity", "[overlap]") {
+  Random random(58);
+  for (int found = 0; found < 3;) {
+    Product p = draw_product(random);
+    const bool tiles = p.g.a_scale_layout == NVFP4_SCALE_LAYOUT_128X4;
+    const int64_t begun = p.g.l + (p.g.m - p.g.l) / 128;
+    const bool fewer = p.g.l * (ceil_to(p.grouped.capacity, 128) / 128) < begun;
+    if (!p.is_grouped || p.grouped.capacity == 0 || !tiles || !fewer) continue;
+    Call call;
+    REQUIRE(make_call(&p, &call));
+    CHECK(check_pairs(call, random).refused > 0);
+    ++found;
+  }
+}
+
 // ---- quantizers ---------------------------------------------------------------------------------
 
 namespace {
