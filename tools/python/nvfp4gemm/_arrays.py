@@ -273,6 +273,9 @@ class Torch:
         """x itself; refused where it is no tensor of elements in memory, one after the other."""
         torch = _torch()
         kind, own = type(x), torch.Tensor
+        if Torch.traced(x):
+            raise TypeError(f"{what} stands for a tensor while torch traces or transforms a call, "
+                            "which this function does not follow; call it outside, before")
         if kind is not own and kind.__torch_dispatch__ is not own.__torch_dispatch__:
             raise TypeError(f"{what} is {kind.__name__}, which has no memory of its own; expected "
                             "a tensor")

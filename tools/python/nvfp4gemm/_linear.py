@@ -83,7 +83,7 @@ class Linear(torch.nn.Linear):
             raise ValueError("weight has a tensor scale for each row; a layer's has one")
         device = weight.codes.device
         scale = torch.as_tensor(weight.tensor_scale, dtype=torch.float32, device=device)
-        if bias is not None:
+        if bias is not None and not weight.traced:
             bias = Door(weight.codes, "weight").vector(bias, "bias", weight.rows)
         self._hold(weight.shape, weight.format, weight.codes[:, :weight.k // 2], weight.scales,
                    scale if weight.scale_rows else scale.reshape(()), bias)

@@ -104,9 +104,10 @@ class Matrix:
 
     def current(self):
         """Itself, where its arrays lie as when they came through the door; else through it again.
-        NumPy can shrink an array in place, so its arrays always do."""
+        NumPy can shrink an array in place, so its arrays always do; those of a matrix that
+        torch.compile made come through it now."""
         arrays = arrays_of(self._codes, "codes")
-        if arrays.resizes_in_place or self.moved_to(self.places(arrays)):
+        if self._traced or arrays.resizes_in_place or self.moved_to(self.places(arrays)):
             return self.replace()
         return self
 

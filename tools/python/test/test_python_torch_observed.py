@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Calls that something of torch looks at: tracers, dispatch modes, transforms of torch.func and
 forward-mode AD. Each gives what the call at once gives, or a refusal that says what to do."""
+import copy
 import subprocess
 import sys
 import unittest
@@ -136,6 +137,19 @@ class Calls(unittest.TestCase):
 
         self.each(compiled)
 
+    def test_a_matrix_that_compiled_code_made(self):
+        torch._dynamo.reset()
+        made = torch.compile(lambda x: nvfp4gemm.quantize(x, 0.01), backend="aot_eager")(self.w)
+        expected = nvfp4gemm.quantize(self.w, 0.01)
+        ends = torch.tensor([2, M], dtype=torch.int32, device=self.device)
+        for call in (lambda w: w.dequantize(), lambda w: w.slice_rows(8, 16).dequantize(),
+                     lambda w: nvfp4gemm.linear(self.x, w), lambda w: nvfp4gemm.mm(w, self.weight),
+                     lambda w: nn.Linear(w)(self.x), lambda w: copy.deepcopy(w).dequantize(),
+                     lambda w: nvfp4gemm.checkpoints.fuse([w, w]).dequantize(),
+                     lambda w: nvfp4gemm.grouped_linear(self.x, ends, nvfp4gemm.stack([w, w])),
+                     lambda w: nvfp4gemm.gated_linear(self.x, self.weight, w)):
+            self.assertTrue(torch.equal(call(made), call(expected)))
+
     def test_export(self):
         for strict in (True, False):
             exported = torch.export.export(self.calls["nn.Linear"], (self.x,), strict=strict)
@@ -229,7 +243,7 @@ class Calls(unittest.TestCase):
     def test_fake_tensors(self):
         with FakeTensorMode():
             x, weight = torch.empty(M, K).half(), nvfp4gemm.quantize(torch.empty(N, K))
-            layer = nn.Linear(weight)
+            layer = nn.Linear(weight, torch.empty(N))
             self.assertEqual(layer(x).shape, (M, N))
         for result, shape in ((nvfp4gemm.linear(x, weight), (M, N)), (layer(x), (M, N)),
                               (nvfp4gemm.quantize(x).codes, (M, K // 2)),
@@ -276,6 +290,14 @@ class Calls(unittest.TestCase):
             with self.subTest(words), self.assertRaisesRegex(
                     (TypeError, ValueError, RuntimeError), words):
                 call()
+        codes, scales = w.codes, w.with_scales("linear").scales.reshape(N, K // 16)
+        for call in (lambda codes: nvfp4gemm.checkpoints.weight(codes, scales),
+                     lambda codes: nvfp4gemm.layouts.from_flashinfer(codes, w.scales),
+                     lambda codes: nvfp4gemm.layouts.split_gate_up(codes),
+                     lambda codes: nvfp4gemm.Stack(codes[None], w.scales, 1, N, K)):
+            for through in (torch.vmap, torch.func.functionalize):
+                with self.assertRaisesRegex(TypeError, "(codes|both) stands for a tensor while"):
+                    through(call)(codes[None] if through is torch.vmap else codes)
         with Names(), self.assertRaisesRegex(ValueError, "amax and row_amax are not there"):
             nvfp4gemm.mm(x, w, amax=torch.zeros(1, device=self.device))
 
