@@ -14,6 +14,7 @@ except ImportError as error:
     raise unittest.SkipTest("this Python has no torch") from error
 
 import dialect_files
+import folder_files
 import gpus
 import numpy as np
 import nvfp4gemm
@@ -131,6 +132,21 @@ class Layer(unittest.TestCase):
         self.assertTrue(torch.equal(layer(x), expected))
         layer.input_scale *= 1.5
         self.assertFalse(torch.equal(layer(x), expected))
+
+    def test_a_layer_that_is_not_read_does_not_keep_its_weights(self):
+        for folder, said in (
+                (folder_files.unknown("I8", "F8_E8M0"), "4-bit elements of a dialect"),
+                (folder_files.two().index().without("b"), "m.1.weight is in b.safetensors, which"),
+                (folder_files.rotated([folder_files.online("m.1")]), "with a transform")):
+            with self.subTest(said), tempfile.TemporaryDirectory() as path:
+                folder.write(path)
+                model = torch.nn.ModuleDict({"m": torch.nn.ModuleDict({
+                    name: linear(16, 64) for name in "01"})})
+                for names in (None, ["m.1"]):
+                    with self.assertRaisesRegex(nvfp4gemm.checkpoints.CheckpointError, said):
+                        load_linear(model, path, "cpu", names=names)
+                    self.assertIs(type(model["m"]["1"]), torch.nn.Linear)
+                self.assertEqual(load_linear(model, path, "cpu", names=["m.0"]), ["m.0"])
 
     def test_names_with_a_prefix_and_rows_that_are_padding(self):
         with tempfile.TemporaryDirectory() as folder:
