@@ -105,6 +105,7 @@ check-outside: $(B)/emulator/libcuda.so.1 $(B)/emulator/test/runtime.a  ## DIR=.
 	@$(PYTHON) tools/emulator/outside_programs.py --runtime $(word 2,$^) --library $< \
 	  --cuda $(CUDA_HOME) $(DIR)
 	@$(PYTHON) tools/emulator/outside_triton.py $(DIR)
+	@$(PYTHON) tools/emulator/outside_python.py $(DIR)
 	@$(PYTHON) tools/emulator/outside.py --library $< $(DIR)
 
 # ---- Python -------------------------------------------------------------------------------------

@@ -130,6 +130,14 @@ int max_threads(const ptx::Function& f) {
   return given[0] ? int(product) : threads_per_block;
 }
 
+// Registers are not allocated here. The answer is the most that a thread may have for a block to
+// fit: programs divide by it, and multiply it by threads.
+int most_registers(const ptx::Function& f) {
+  constexpr int of_thread = 255, of_block = 65536, unit = 8;
+  if (f.maxnreg) return int(f.maxnreg);
+  return std::min(of_thread, of_block / max_threads(f) / unit * unit);
+}
+
 int target_version(const ptx::Module& code) {  // "sm_100a" -> 100
   size_t at = code.target.find('_');
   return at == std::string::npos ? 0 : atoi(code.target.c_str() + at + 1);
@@ -146,7 +154,7 @@ CUresult get_attribute(const State& s, const ptx::Module& code, const ptx::Funct
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return answer(int(entry.static_shared_bytes));
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: return answer(0);
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: return answer(int(entry.local_bytes));
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: return answer(0);  // virtual registers are not allocated here
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: return answer(most_registers(entry));
     case CU_FUNC_ATTRIBUTE_PTX_VERSION: return answer(target_version(code));
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return answer(s.device->capability);
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: return answer(0);

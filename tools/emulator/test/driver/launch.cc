@@ -426,6 +426,24 @@ TEST_CASE("Dynamic shared memory fits beside all that a kernel declares") {
   });
 }
 
+TEST_CASE("A function has as many registers as its block may have") {
+  in_child([](Session& s) {
+    const CUmodule module = s.load(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry any() { ret; }\n"
+        ".visible .entry few() .reqntid 128, 1, 1 { ret; }\n"
+        ".visible .entry said() .maxntid 256 .maxnreg 40 { ret; }\n");
+    const auto registers = [&](const char* name) {
+      int value = 0;
+      const CUfunction f = s.function(module, name);
+      OK(s, s.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, f));
+      return value;
+    };
+    IS(s, registers("any"), 64);
+    IS(s, registers("few"), 255);
+    IS(s, registers("said"), 40);
+  });
+}
+
 TEST_CASE("A function's own attribute wins over its kernel's") {
   in_child([](Session& s) {
     s.start();
