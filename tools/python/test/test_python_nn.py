@@ -256,6 +256,7 @@ class AsTorchs(unittest.TestCase):
                     self.assertTrue(bool((empty(x) == 0).all()))
                 empty.load_state_dict(state, assign=assign)
                 self.assertTrue(torch.equal(empty(x), layer(x)))
+                self.assertIs(type(empty.weight), type(layer.weight))
                 self.assertEqual(set(empty.state_dict()), set(state))
                 for name, tensor in empty.state_dict().items():
                     self.assertTrue(torch.equal(tensor, state[name]))

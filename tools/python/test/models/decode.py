@@ -49,7 +49,8 @@ class Step:
 
 @torch.no_grad()
 def generate(model, prompt, steps, capture=False):
-    """(prompt and `steps` new tokens, the logits [sequences, steps, vocabulary] of them)."""
+    """(Prompt and `steps` new tokens, the logits [sequences, steps, vocabulary] that chose
+    them.)"""
     step = Step(model, prompt, steps)
     tokens, logits = [prompt, step.token.clone()], [step.logits.clone()]
     if capture:
