@@ -43,6 +43,11 @@ class Codes(torch.nn.Parameter):
         return torch.Tensor.__torch_function__.__func__(cls, function, types, arguments,
                                                         named or {})
 
+    def plain(self):
+        """A tensor of torch on the same memory."""
+        with torch._C.DisableTorchFunctionSubclass():
+            return self.detach()
+
 
 class Linear(torch.nn.Linear):
     """y = activation(x W^T + bias), x [..., in_features] of bfloat16 or float16, y of x's type.
@@ -165,8 +170,7 @@ class Linear(torch.nn.Linear):
 
     def packed(self):
         """The Packed, on the module's own memory; calls keep plans by it."""
-        with torch._C.DisableTorchFunctionSubclass():
-            codes = self.codes.detach()
+        codes = self.codes.plain()
         scales, scale, packed = self.scales, self.tensor_scale, self._packed
         if packed is not None and packed.scales is scales and (
                 packed.tensor_scale is scale or self._format != "nvfp4") and (
@@ -198,6 +202,11 @@ class Linear(torch.nn.Linear):
                 setattr(self, name, scale.to(self.codes.device))
         self.dtype = cast
         return self
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        if not keep_vars:
+            destination[prefix + "codes"] = self.codes.plain()
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, *arguments):
         """A layer of zeros takes what a checkpoint's layer has beside its codes, too."""

@@ -247,6 +247,7 @@ class AsTorchs(unittest.TestCase):
         for layer in self.layers():
             x = torch.randn(5, layer.in_features).bfloat16()
             state = layer.state_dict()
+            self.assertIs(type(state["codes"]), torch.Tensor)
             self.assertEqual(state["codes"].shape, (layer.out_features, layer.in_features // 2))
             for device, assign in (("meta", True), ("cpu", True), ("cpu", False)):
                 empty = Linear(layer.in_features, layer.out_features, layer.bias is not None,
