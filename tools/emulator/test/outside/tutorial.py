@@ -5,8 +5,8 @@ afterwards, for a test that it defines and does not run.
 
 PyTorch needs the CUDA runtime, which the emulator does not have. So every tensor has its elements
 in managed memory, whose addresses are the host's and the device's: torch computes there, and
-kernels do. What asks for a device is told "cuda". Benchmarks are left out, as there is no time here, and of
-the configurations of an autotuner the first is taken."""
+kernels do. What asks for a device is told "cuda". Benchmarks are left out, as there is no time
+here, and of the configurations of an autotuner the first is taken."""
 import ctypes
 import runpy
 import sys
