@@ -266,8 +266,7 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
       ->add_option("--compute-capability", options.capability,
                    "instead of a GPU's name: 9.0 or 90, for example")
       ->excludes(gpu);
-  explain->add_option("--sms", options.sms, "number of SMs, instead of the GPU's")
-      ->check(sizes(1));
+  explain->add_option("--sms", options.sms, "number of SMs, instead of the GPU's")->check(sizes(1));
   add_json(*explain, options.json);
   explain->footer(
       "Examples:\n"
