@@ -237,6 +237,8 @@ class Torch:
         """Whether x stands for a tensor, and operators alone can look into it."""
         torch = _torch()
         kind, own = type(x), torch.Tensor
+        if kind is not own and not issubclass(kind, own):
+            return False
         if kind is not own and kind.__torch_dispatch__ is not own.__torch_dispatch__:
             return any(kind is getattr(sys.modules.get(module), name, None)
                        for module, name in _STANDING_FOR_TENSORS)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """torch.nn.Linear with 4-bit codes in place of its weight; needs torch."""
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from nvfp4gemm import _calls, checkpoints
+from nvfp4gemm._arrays import Torch
 from nvfp4gemm._door import Door, size
 from nvfp4gemm._matrix import block_of, row_bytes, scale_bytes
 from nvfp4gemm._packed import Packed
@@ -43,10 +45,18 @@ class Codes(torch.nn.Parameter):
         return torch.Tensor.__torch_function__.__func__(cls, function, types, arguments,
                                                         named or {})
 
-    def plain(self):
-        """A tensor of torch on the same memory."""
-        with torch._C.DisableTorchFunctionSubclass():
-            return self.detach()
+
+def _plain(codes):
+    """As a tensor of torch's own class. make_fx follows no other, and takes what it does not know
+    for a constant: such codes are none of its inputs."""
+    with torch._C.DisableTorchFunctionSubclass():
+        try:
+            return codes.detach()
+        except TypeError:
+            if torch.compiler.is_compiling() or not torch._C._len_torch_dispatch_stack():
+                raise
+        with _disable_current_modes():
+            return codes.detach()
 
 
 class Linear(torch.nn.Linear):
@@ -170,18 +180,21 @@ class Linear(torch.nn.Linear):
 
     def packed(self):
         """The Packed, on the module's own memory; calls keep plans by it."""
-        codes = self.codes.plain()
-        scales, scale, packed = self.scales, self.tensor_scale, self._packed
+        codes, scales, scale = _plain(self.codes), self.scales, self.tensor_scale
+        compiling = torch.compiler.is_compiling()
+        # A trace would see the codes of another one.
+        traced = not compiling and (torch._C._is_tracing() or Torch.traced(codes))
+        packed = None if traced else self._packed
         if packed is not None and packed.scales is scales and (
                 packed.tensor_scale is scale or self._format != "nvfp4") and (
                 packed.input_scale is self.input_scale and
                 packed.pre_quant_scale is self.pre_quant_scale) and (
-                torch.compiler.is_compiling() or packed.codes.data_ptr() == codes.data_ptr()):
+                compiling or packed.codes.data_ptr() == codes.data_ptr()):
             return packed
         packed = _untraced(Weight, codes, scales, self.out_features, self.in_features,
                            scale if self._format == "nvfp4" else 1.0, format=self._format)
         packed.input_scale, packed.pre_quant_scale = self.input_scale, self.pre_quant_scale
-        if not packed.traced:
+        if not (packed.traced or traced):
             self._packed = packed
         return packed
 
@@ -206,7 +219,7 @@ class Linear(torch.nn.Linear):
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         super()._save_to_state_dict(destination, prefix, keep_vars)
         if not keep_vars:
-            destination[prefix + "codes"] = self.codes.plain()
+            destination[prefix + "codes"] = _plain(self.codes)
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, *arguments):
         """A layer of zeros takes what a checkpoint's layer has beside its codes, too."""

@@ -257,7 +257,7 @@ class Calls(unittest.TestCase):
     def test_a_layer_keeps_nothing_of_a_trace(self):
         layer = nn.Linear(self.weight, self.bias)
         make_fx(lambda x, state: torch.func.functional_call(layer, state, x),
-                tracing_mode="fake")(self.x, dict(layer.named_buffers()))
+                tracing_mode="fake")(self.x, layer.state_dict(keep_vars=True))
         self.assertTrue(torch.equal(layer(self.x), self.calls["linear"](self.x)))
         torch.func.jvp(layer, (self.x,), (self.x,))
         torch.vmap(layer)(self.x[None])
@@ -274,9 +274,9 @@ class Calls(unittest.TestCase):
             return nvfp4gemm.linear(x, w, out=torch.empty(M, N, device=self.device))
 
         for call, words in (
-                (lambda: torch.fx.symbolic_trace(nn.Linear(w)), "x is Proxy of torch.fx"),
+                (lambda: torch.fx.symbolic_trace(nn.Linear(w)), "is Proxy of torch.fx"),
                 (lambda: torch.fx.symbolic_trace(nn.Linear(w, quantize_input=True)),
-                 "x is Proxy of torch.fx"),
+                 "is Proxy of torch.fx"),
                 (lambda: torch.func.jvp(silu, (x,), (x,)), "x has a tangent .* activation='silu'"),
                 (lambda: torch.func.jvp(out, (x,), (x,)), "x has a tangent .* with out"),
                 (lambda: torch.func.grad(lambda x: silu(x).sum())(x), "x requires a gradient"),
