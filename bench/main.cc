@@ -8,8 +8,11 @@
 #include <memory>
 
 #include "bench/commands.h"
+#include "tools/harness/validators.h"
 
 namespace {
+
+constexpr int64_t kMostSize = 0x7FFFFFFF;
 
 void add_a_type(CLI::App* command, int32_t& a_type) {
   command->add_option("--a-type", a_type, "f16 or bf16: activations that are not quantized")
@@ -19,26 +22,27 @@ void add_a_type(CLI::App* command, int32_t& a_type) {
 
 void add_replays(CLI::App* command, int& replays, int least = 3) {
   command->add_option("--replays", replays, "number of samples per figure")
-      ->check(CLI::Range(least, 1000));
+      ->check(support::wholes(least, 1000));
 }
 
 void add_turns(CLI::App* command, bench::TurnsOptions& o) {
-  command->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',');
+  support::add_list(*command, "--shape", o.shapes, "MxNxK, several");
   add_a_type(command, o.a_type);
   add_replays(command, o.replays);
 }
 
 void add_gpu(CLI::App* gpu, bench::GpuOptions& o) {
-  gpu->add_option("--shape", o.shapes, "MxNxK, several; by default those of the committed table")
-      ->delimiter(',');
+  support::add_list(*gpu, "--shape", o.shapes,
+                    "MxNxK, several; by default those of the committed table");
   gpu->add_option(
          "--layers", o.layers,
          "a file such as bench/layers.csv: time each distinct (n, k) with each of --tokens")
       ->check(CLI::ExistingFile);
-  gpu->add_option("--tokens", o.tokens, "numbers of tokens for --layers, several")->delimiter(',');
+  support::add_list(*gpu, "--tokens", o.tokens, "numbers of tokens for --layers, several", 1,
+                    kMostSize);
   gpu->add_option("--slice", o.slice,
                   "which slice of --layers, of how many (1 4: every fourth layer)");
-  gpu->add_option("--variant", o.variants, "names of kernel variants, a row each")->delimiter(',');
+  support::add_list(*gpu, "--variant", o.variants, "names of kernel variants, a row each");
   add_a_type(gpu, o.a_type);
   CLI::Option* a16 = gpu->add_flag("--a16", o.a16, "also time fp16 and bf16 tokens (9.0)");
   gpu->add_option(
@@ -51,7 +55,7 @@ void add_gpu(CLI::App* gpu, bench::GpuOptions& o) {
   add_replays(gpu, o.replays);
   gpu->add_option("--candidates", o.candidates,
                   "number of algorithms of cuBLASLt to try; the best one counts")
-      ->check(CLI::Range(1, 64));
+      ->check(support::wholes(1, 64));
   gpu->add_flag("--batch-invariant", o.batch_invariant,
                 "time our products with batch_invariant = 1");
   gpu->add_flag("--no-cublas", o.no_cublas, "do not time cuBLASLt");
@@ -60,23 +64,30 @@ void add_gpu(CLI::App* gpu, bench::GpuOptions& o) {
 }
 
 void add_quantize(CLI::App* quantize, bench::QuantizeOptions& o) {
-  quantize->add_option("--shape", o.shapes, "ROWSxK, several; by default six matrices")
-      ->delimiter(',');
+  support::add_list(*quantize, "--shape", o.shapes, "ROWSxK, several; by default six matrices");
   quantize
       ->add_option("--values", o.values,
                    "number of random values of each type to compare; 1e8 takes 20 s")
-      ->check(CLI::Range(0.0, 1e10));
+      ->check(CLI::Validator(
+          [](std::string& text) {
+            const std::string wrong = support::complaint_of_number(text);
+            const double value = wrong.empty() ? std::stod(text) : 0;
+            return wrong.empty() && !(value >= 0 && value <= 1e10)
+                       ? text + " is not within 0 to 1e10"
+                       : wrong;
+          },
+          ""));
   add_replays(quantize, o.replays);
 }
 
 void add_layer(CLI::App* layer, bench::LayerOptions& o) {
   add_replays(layer, o.replays);
   layer->add_option("--candidates", o.candidates, "number of algorithms of cuBLASLt to try")
-      ->check(CLI::Range(1, 64));
+      ->check(support::wholes(1, 64));
 }
 
 void add_clocks(CLI::App* clocks, bench::ClocksOptions& o) {
-  clocks->add_option("--shape", o.shapes, "MxNxK, several")->delimiter(',')->required();
+  support::add_list(*clocks, "--shape", o.shapes, "MxNxK, several")->required();
   clocks->add_option("--variant", o.variant, "name of a kernel variant");
   add_replays(clocks, o.replays, 1);
   clocks->add_flag("--pdl", o.pdl, "launch with NVFP4_PDL_ON_STATIC_WEIGHTS");
@@ -92,7 +103,7 @@ void add_scaled_d(CLI::App* scaled_d, bench::TurnsOptions& o) {
 void add_grouped(CLI::App* grouped, bench::GroupedOptions& o) {
   grouped->add_option("--layer", o.layer,
                       "time only layers whose name contains this, for example eight or deepseek");
-  grouped->add_option("--rows", o.rows, "mean rows of a group, several")->delimiter(',');
+  support::add_list(*grouped, "--rows", o.rows, "mean rows of a group, several", 1, kMostSize);
   add_a_type(grouped, o.a_type);
   add_replays(grouped, o.replays);
 }
@@ -179,6 +190,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   Commands commands(app, argc, argv);
   add_all(commands);
+  support::refuse_empty(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

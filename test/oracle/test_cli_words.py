@@ -5,7 +5,10 @@ import os
 import pty
 import re
 import subprocess
+import tempfile
 import unittest
+
+import numpy as np
 
 from test_cli import PROGRAM, run
 
@@ -24,6 +27,52 @@ class Mistakes(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr.count("\n")), (2, 1), done.stderr)
         for word in words:
             self.assertIn(word, done.stderr)
+
+    def test_what_is_no_number_of_an_option(self):
+        wholes = {"--m": (), "--l": (), "--a-ld": (), "--a-batch-stride": (), "--sms": (),
+                  "--c-ld": ("--c-type", "f16"), "--b-tensor-scale": (), "--pdl": ()}
+        numbers = {"--alpha": (), "--beta": ("--c-type", "f16"), "--alpha2": ("--gated",),
+                   "--gate-limit": ("--gated",), "--gate-alpha": ("--gated",),
+                   "--gate-beta": ("--gated",)}
+        for option, others in {**wholes, **numbers}.items():
+            kind = "whole number" if option in wholes else "number"
+            for text in ("x", "3,", "3,,4", "1 2"):
+                self.refused("explain", option, text, *others,
+                             words=[f"{option}: {text} is no {kind}"])
+            self.refused("explain", option, "", *others, words=[f"{option}: the value is empty"])
+            self.refused("explain", option, "1e400", *others,
+                         words=[f"{option}: 1e400 is " + ("no whole number" if option in wholes else
+                                                          "beyond the range of fp32")])
+        for option in wholes:
+            self.refused("explain", option, "-1", *wholes[option], words=[option, "-1"])
+            self.refused("explain", option, "nan", *wholes[option], words=[option, "nan"])
+            self.refused("explain", option, 30 * "9", *wholes[option], words=[option, 30 * "9"])
+        for number in ("nan", "inf", "-inf", "-1"):
+            self.assertEqual(run("explain", "--alpha", number).returncode, 0, number)
+        for option in ("--variant", "--gpu", "--compute-capability", "--format", "--d-type"):
+            self.refused("explain", option, "", words=[f"{option}: the value is empty"])
+
+    def test_seeds_groups_scales_and_shapes(self):
+        small = ("--n", "16", "--k", "64")
+        for seed in ("", "x", "-1", "1.5", "nan", "1e400", 20 * "9"):
+            self.refused("run", "--m", "4", *small, "--seed", seed, words=["--seed", seed])
+        for groups, words in (("", "is empty"), ("0", "no group has a row"),
+                              ("0,0", "no group has a row"), ("3,,4", "between commas"),
+                              (",3", "between commas"), ("3,", "between commas"),
+                              ("3,-1", "-1 is not within 0"), ("x", "x is no whole number"),
+                              ("2147483647,1", "2147483648 rows in all")):
+            self.refused("run", *small, "--groups", groups, words=["--groups", words])
+        for shape in ("", "4x16x64,", " 4x16x64", "+4x16x64", "4x16x64x", "4x16", "0x16x64", "nan",
+                      "-1x16x64"):
+            self.refused("tune", "--candidates", shape, words=["shape"])
+        with tempfile.TemporaryDirectory() as folder:
+            matrix = os.path.join(folder, "w.npy")
+            np.save(matrix, np.ones((2, 16), dtype=np.float32))
+            for scale in ("", "x", "-1", "0", "nan", "inf", "1e400", "1e-46", "3,"):
+                self.refused("quantize", matrix, "--out", os.path.join(folder, "w"),
+                             "--tensor-scale", scale, words=["scale"])
+            self.refused("quantize", matrix, "--out", "", words=["--out: the value is empty"])
+            self.assertEqual(os.listdir(folder), ["w.npy"])
 
     def test_the_nearest_command_is_named(self):
         for wrong, right in [("rnu", "run"), ("inof", "info"), ("explian", "explain"),

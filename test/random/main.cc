@@ -2,6 +2,7 @@
 // check_random [--problems N] [--seed S] [--first I] | --problem LINE: random problems on the
 // device that the loader finds, on all cores. Exit code 1 where one is wrong; its line makes it
 // again.
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -41,8 +42,10 @@ bool parse(int argc, char** argv, Options& o) {
                                                  : nullptr;
     char* end = nullptr;
     if (value == nullptr) return false;
+    // strtoull would take blanks, a sign, and the largest number for a larger one.
+    errno = 0;
     *value = std::strtoull(argv[i + 1], &end, 10);
-    if (*end != '\0' || end == argv[i + 1]) return false;
+    if (argv[i + 1][0] < '0' || argv[i + 1][0] > '9' || *end != '\0' || errno != 0) return false;
   }
   return argc % 2 == 1;
 }

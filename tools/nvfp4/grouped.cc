@@ -50,6 +50,10 @@ Operands make(const RunOptions& options) {
   Operands x;
   int64_t end = 0;
   for (const int64_t rows : options.groups) x.ends.push_back(int32_t(end += rows));
+  if (end == 0) throw UsageError("--groups: no group has a row, so there is nothing to multiply");
+  if (end > INT32_MAX) {
+    throw UsageError("--groups: " + std::to_string(end) + " rows in all; at most 2147483647");
+  }
   RunOptions tokens = options, weights = options;
   tokens.shape.m = end, tokens.shape.l = 1;
   weights.shape.m = 1, weights.shape.l = options.b_shared ? 1 : int64_t(x.ends.size());

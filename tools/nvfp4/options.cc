@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tools/nvfp4/options.h"
 
-#include <charconv>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nvfp4_gemm.h"
+#include "tools/harness/validators.h"
 #include "tools/nvfp4/gpus.h"
 
 namespace nvfp4_tool {
@@ -62,17 +63,18 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Value& value,
       ->default_str(first);
 }
 
-std::string complaint_of_size(const std::string& text, int64_t least) {
-  int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc::invalid_argument || stopped != end) return text + " is no whole number";
-  const bool fits = error == std::errc() && value >= least && value <= 0x7FFFFFFF;
-  return fits ? "" : text + " is not within " + std::to_string(least) + " to 2147483647";
-}
+constexpr int64_t kMostSize = 0x7FFFFFFF;
 
-CLI::Validator sizes(int64_t least) {
-  return CLI::Validator([least](std::string& text) { return complaint_of_size(text, least); }, "");
+CLI::Validator sizes(int64_t least) { return support::wholes(least, kMostSize); }
+
+// The library has the rule, which depends on other options.
+CLI::Validator any_whole() { return support::wholes<int64_t>(INT64_MIN, INT64_MAX); }
+
+// `Value` is float or an optional one.
+template <typename Value>
+CLI::Option* add_number(CLI::App& app, const std::string& name, Value& value,
+                        const std::string& text) {
+  return app.add_option(name, value, text)->check(support::numbers());
 }
 
 CLI::Validator existing_file() {
@@ -99,7 +101,7 @@ void add_info(CLI::App& app, InfoOptions& options) {
 
 CLI::Option* add_stride(CLI::App& app, const std::string& name, std::optional<int64_t>& value,
                         const std::string& text) {
-  return app.add_option(name, value, text)->type_name("INT");
+  return app.add_option(name, value, text)->check(any_whole())->type_name("INT");
 }
 
 CLI::Option* add_layout(CLI::App& app, const std::string& name, int32_t& layout,
@@ -136,7 +138,7 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
   choice("--cd-order", f.cd_order, {{"row", 0}, {"column", 1}}, "row",
          "order of C and D: row-major or column-major");
   CLI::Option* c = choice("--c-type", f.c_type, types, "", "add beta * C, a matrix of this type");
-  all.push_back(app.add_option("--beta", f.beta, "multiplier of C; 0 by default")->needs(c));
+  all.push_back(add_number(app, "--beta", f.beta, "multiplier of C; 0 by default")->needs(c));
   CLI::Option* bias = choice("--bias-type", f.bias_type, types, "", "add a bias of this type");
   choice("--bias-axis", f.bias_axis, {{"column", 0}, {"row", 1}}, "column",
          "one bias value per column or per row")
@@ -159,6 +161,7 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
   all.push_back(
       app.add_option("--b-tensor-scale", options.b_tensor_scale,
                      "multiply B by tensor scales; INT columns of D share a scale (0: all of them)")
+          ->check(any_whole())
           ->type_name("INT"));
   all.push_back(add_stride(app, "--c-ld", options.c_ld,
                            "elements from a row of C to the next; dense by default"));
@@ -173,15 +176,15 @@ void add_gate(CLI::App& app, support::EpilogueFields& f, std::vector<CLI::Option
       app.add_flag("--gated", f.gated, "multiply by a second product, whose weights are b2");
   const size_t first = all.size();
   all.push_back(
-      app.add_option("--alpha2", f.alpha2, "multiplier of the second product; 1 by default"));
+      add_number(app, "--alpha2", f.alpha2, "multiplier of the second product; 1 by default"));
   all.push_back(app.add_flag("--b2-tensor-scale", f.b2_tensor_scale,
                              "give b2 tensor scales, as --b-tensor-scale gives them to B"));
   all.push_back(
-      app.add_option("--gate-limit", f.gate_limit,
-                     "clip the first product to at most this, the second to +- this; 0: no limit"));
-  all.push_back(app.add_option("--gate-alpha", f.gate_alpha,
-                               "multiplier in the exponent of SiLU; 0 means 1"));
-  all.push_back(app.add_option("--gate-beta", f.gate_beta, "number added to the second product"));
+      add_number(app, "--gate-limit", f.gate_limit,
+                 "clip the first product to at most this, the second to +- this; 0: no limit"));
+  all.push_back(add_number(app, "--gate-alpha", f.gate_alpha,
+                           "multiplier in the exponent of SiLU; 0 means 1"));
+  all.push_back(add_number(app, "--gate-beta", f.gate_beta, "number added to the second product"));
   for (size_t i = first; i < all.size(); ++i) all[i]->needs(gated);
   all.push_back(gated);
 }
@@ -224,6 +227,7 @@ std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
       add_stride(app, "--d-batch-stride", options.d_batch_stride,
                  dense("elements from a batch of D to the next")),
       app.add_option("--pdl", options.pdl, "programmatic launch: 0 off, 1 on, 2 static weights")
+          ->check(any_whole())
           ->check(CLI::IsMember({0, 1, 2}))
           ->type_name("")
           ->capture_default_str(),
@@ -249,7 +253,7 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
   CLI::App* explain =
       app.add_subcommand("explain", "say which kernel would run, and why; needs no driver");
   add_problem(*explain, options.problem);
-  explain->add_option("--alpha", options.problem.alpha, "multiplier; 1 by default");
+  add_number(*explain, "--alpha", options.problem.alpha, "multiplier; 1 by default");
   explain->add_option(
       "--variant", options.problem.variant,
       "name of a kernel variant to use instead of the planner's; NAME/2 splits K in 2");
@@ -330,9 +334,9 @@ void add_quantize(CLI::App& app, QuantizeOptions& options) {
   add_choice<int32_t>(*quantize, "--layout", options.layout,
                       {{"128x4", NVFP4_SCALE_LAYOUT_128X4}, {"linear", NVFP4_SCALE_LAYOUT_LINEAR}},
                       "128x4", "layout of the scales");
-  CLI::Option* value = quantize->add_option(
-      "--tensor-scale", options.tensor_scale,
-      "multiplier of the whole matrix; its largest magnitude / 2688 by default");
+  CLI::Option* value =
+      add_number(*quantize, "--tensor-scale", options.tensor_scale,
+                 "multiplier of the whole matrix; its largest magnitude / 2688 by default");
   quantize
       ->add_flag("--rows", options.rows,
                  "use a multiplier per row, computed from the values of that row")
@@ -372,10 +376,11 @@ void add_run(CLI::App& app, RunOptions& options) {
                                                  {"random", support::Data::random},
                                                  {"exact", support::Data::exact}},
                                                 "gpumode", "distribution of A and B");
-  CLI::Option* seed =
-      run->add_option("--seed", options.seed, "seed of the data")->capture_default_str();
-  CLI::Option* alpha = run->add_option("--alpha", options.alpha,
-                                       "multiplier; each kind of --data has its own default");
+  CLI::Option* seed = run->add_option("--seed", options.seed, "seed of the data")
+                          ->check(support::wholes<uint64_t>(0, UINT64_MAX))
+                          ->capture_default_str();
+  CLI::Option* alpha = add_number(*run, "--alpha", options.alpha,
+                                  "multiplier; each kind of --data has its own default");
   CLI::Option* a =
       run->add_option("--a", options.a_path, "quantize A from a .npy file, fp32 or fp16 [M, K]")
           ->check(existing_file());
@@ -391,11 +396,10 @@ void add_run(CLI::App& app, RunOptions& options) {
       "--variant", options.variant,
       "name of a kernel variant to use instead of the planner's; NAME/2 splits K in 2");
   add_allow_unproven(*run, options);
-  CLI::Option* groups = run->add_option("--groups", options.groups,
-                                        "rows of each group, such as 3,0,20, instead of --m and "
-                                        "--l; every group has its own B")
-                            ->delimiter(',')
-                            ->check(sizes(0));
+  CLI::Option* groups = support::add_list(
+      *run, "--groups", options.groups,
+      "rows of each group, such as 3,0,20, instead of --m and --l; every group has its own B", 0,
+      kMostSize);
   run->add_flag("--b-shared", options.b_shared, "with --groups: all groups use one B")
       ->needs(groups);
   run->add_option("--device", options.device, "device ordinal")
@@ -477,6 +481,7 @@ void define(CLI::App& app, Options& options) {
   add_check(app, options.check);
   add_run(app, options.run);
   add_generate(app, options.generate);
+  support::refuse_empty(app);
   app.footer("nvfp4 COMMAND --help has a command's options, defaults and examples.");
 }
 
