@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent / "test/outside"
-COMMON = "cuda-samples/Common"  # headers of all samples
+# Headers of all samples; those of CUTLASS's examples.
+INCLUDED = ["cuda-samples/Common", "cutlass/include", "cutlass/tools/util/include",
+            "cutlass/examples/common"]
+ARCH = ["-arch=compute_90", "-code=compute_90"]
 
 
 def parse():
@@ -27,13 +30,15 @@ def rows(path):
     for line in path.read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             name, sources, words, *arguments = line.split()
-            yield name, sources, [] if words == "-" else [words], arguments
+            yield name, sources, [] if words == "-" else words.split(","), arguments
 
 
 def sources_of(args, folder):
     if folder.startswith("./"):
         return [HERE / folder]
     where = args.folder / folder
+    if where.suffix == ".cu":
+        return [where] if where.exists() else []
     return sorted([*where.glob("*.cu"), *where.glob("*.cpp")])
 
 
@@ -52,10 +57,11 @@ def build(args, name, folder, words, arguments):
     if program.exists() and all(p.stat().st_mtime < program.stat().st_mtime for p in inputs):
         return None
     program.parent.mkdir(parents=True, exist_ok=True)
+    arch = [] if any(word.startswith("-arch") for word in words) else ARCH
+    included = [word for each in INCLUDED for word in ("-I", args.folder / each)]
     command = [args.cuda / "bin/nvcc", "-std=c++17", "-O1", "-w", "-Xcompiler", "-w",
-               "-arch=compute_90", "-code=compute_90", "-cudart", "none", *words,
-               "-I", args.cuda / "include/cccl", "-I", args.folder / COMMON, *sources,
-               args.runtime, "-L", args.library.parent, "-l:libcuda.so.1", "-o", program]
+               *arch, "-cudart", "none", *words, "-I", args.cuda / "include/cccl", *included,
+               *sources, args.runtime, "-L", args.library.parent, "-l:libcuda.so.1", "-o", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return "nvcc: " + (done.stderr or done.stdout).strip()[:600]

@@ -56,5 +56,32 @@ class Outside(unittest.TestCase):
         self.assertIn("1 files of the list are not there, the first is three.run", said)
 
 
+class Python(unittest.TestCase):
+    """outside_python.py: programs where their packages and files are."""
+
+    def test_what_is_there_is_made_and_the_rest_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "triton/python/tutorials/01-vector-add.py")
+            os.makedirs(os.path.dirname(file))
+            with open(file, "w") as tutorial:
+                tutorial.write("")
+            for package in ("torch", "triton"):
+                os.makedirs(os.path.join(folder, "packages", package))
+            done = subprocess.run(
+                [sys.executable, os.path.join(os.path.dirname(OUTSIDE), "outside_python.py"),
+                 folder], capture_output=True, text=True, check=True,
+                env={**os.environ, "PYTHONPATH": os.path.join(folder, "packages")})
+            with open(os.path.join(folder, "tutorials/01-vector-add.run")) as run:
+                made = run.read()
+            self.assertEqual(os.listdir(os.path.join(folder, "tutorials")), ["01-vector-add.run"])
+        self.assertIn("EMU_DEVICE=H200 exec", made)
+        self.assertTrue(made.endswith(
+            "tutorial.py' triton/python/tutorials/01-vector-add.py\n"), made)
+        self.assertIn("Python programs made with torch, triton", done.stdout)
+        self.assertIn("tutorials/02-fused-softmax (triton/python/tutorials/02-fused-softmax.py)",
+                      done.stdout)
+        self.assertIn("taichi/first (taichi", done.stdout)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -2,6 +2,7 @@
 """tools/emulator/nvfp4emu run: what the program finds there, and what the exit status says."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -153,6 +154,29 @@ class Run(unittest.TestCase):
             "one, two = ctypes.CDLL('libcuda.so.1'), ctypes.CDLL('libcuda.so')\n"
             "print(one.cuInit(0), two.cuDeviceGetCount(ctypes.byref(ctypes.c_int())))")
         self.assertEqual(out.split(), ["0", "0"])
+
+    @unittest.skipUnless(shutil.which("gcc"), "there is no gcc")
+    def test_who_asks_for_tables_of_the_driver_is_named_unless_it_goes_on_without(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source = os.path.join(folder, "ask.c")
+            with open(source, "w") as file:
+                file.write("int cuGetExportTable(); int ask(void) { return "
+                           "cuGetExportTable() + cuGetExportTable() - 801; }\n")
+            said = {}
+            for name in ("libnvrtc.so.13", "libcudart.so.13"):
+                library = os.path.join(folder, name)
+                subprocess.run(["gcc", "-shared", "-fPIC", source, "-o", library, "-L", EMULATOR,
+                                "-l:libcuda.so.1"], check=True)
+                done = subprocess.run(
+                    [COMMAND, "run", sys.executable, "-c",
+                     "import ctypes, sys; print(ctypes.CDLL(sys.argv[1]).ask())", library],
+                    capture_output=True, text=True, check=True,
+                    env={**os.environ, "NVFP4EMU_LIBRARY": EMULATOR})
+                self.assertEqual(done.stdout, "801\n")
+                said[name] = done.stderr
+        self.assertEqual(said["libnvrtc.so.13"], "")
+        sentence = "libcudart.so.13 calls cuGetExportTable, which is not emulated"
+        self.assertEqual(said["libcudart.so.13"].count(sentence), 1)
 
     def test_what_is_wrong_with_the_command_is_said(self):
         for arguments, said in ((["run"], "no program"),

@@ -48,6 +48,15 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
 }
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
+                                             unsigned long long flags,
+                                             cudaDriverEntryPointQueryResult* found) {
+  auto answer = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  const cudaError_t error =
+      runtime::done(cuGetProcAddress(symbol, function, int(version), flags, &answer));
+  if (found) *found = cudaDriverEntryPointQueryResult(answer);  // the same numbers
+  return error;
+}
 // The numbers of the runtime's attributes are the driver's.
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device) {
   return call(
