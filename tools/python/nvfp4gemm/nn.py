@@ -16,7 +16,8 @@ from nvfp4gemm._linear import Linear
 from nvfp4gemm._safetensors import shown
 
 
-def _put(model, name, layer):
+def put(model, name, layer):
+    """The layer at that name of the model."""
     parent, _, last = name.rpartition(".")
     setattr(model.get_submodule(parent), last, layer)
 
@@ -51,7 +52,7 @@ def replace_linear(model, skip=(), **options):
             raise ValueError(f"{name} has {layer.in_features} input features, no multiple of 16; "
                              "skip can name it")
     for name, layer in layers.items():
-        _put(model, name, Linear.from_float(layer, **options))
+        put(model, name, Linear.from_float(layer, **options))
     return list(layers)
 
 
@@ -68,12 +69,10 @@ def _chosen(layers, names, skip):
     return [name for name in (layers if names is None else names) if not _skipped(name, skip)]
 
 
-def _available(path, prefix, chosen, model, whole, fused):
-    """(The chosen layers that the checkpoint has in NVFP4; of blocks of experts, the names of their
-    matrices.) Raises where it has nothing for one, and,
-    for a whole model, where the model has no place for one of the checkpoint's; warns of 16-bit
-    ones."""
-    checkpoint = Checkpoint(path)
+def _in_4_bits(model, checkpoint, prefix, fused, whole):
+    """(Names of the model's layers and blocks of experts that the checkpoint has in 4 bits; of each
+    block, the names of its matrices.) Raises, for a whole model, where it has no place for one of
+    the checkpoint's."""
     layers = _layers.Finder(checkpoint).layers()
     modules = dict(model.named_modules())
     wholes = {name: parts for name, parts in _layers.wholes_of(layers, fused).items()
@@ -88,6 +87,21 @@ def _available(path, prefix, chosen, model, whole, fused):
         if not isinstance(modules.get(name), (torch.nn.Linear, Linear)) and name not in blocks:
             raise ValueError(shown(f"the checkpoint has {prefix}{name}, and {name} is no "
                                    "torch.nn.Linear of the model"))
+    return ours, experts
+
+
+def in_4_bits(model, path, *, prefix="", fused=checkpoints.FUSED):
+    """Names of the model's torch.nn.Linear and blocks of experts that load_linear would load from a
+    checkpoint. Raises where the model has no place for one of the checkpoint's."""
+    ours, _ = _in_4_bits(model, Checkpoint(path), prefix, fused, True)
+    return [name for name, _ in model.named_modules() if name in ours]
+
+
+def _available(path, prefix, chosen, model, whole, fused):
+    """Of the chosen layers, what _in_4_bits() returns. Raises where the checkpoint has nothing for
+    one; warns of 16-bit ones."""
+    checkpoint, blocks = Checkpoint(path), _experts.blocks_of(model)
+    ours, experts = _in_4_bits(model, checkpoint, prefix, fused, whole)
     others = [name for name in chosen if name not in ours]
     begin = [prefix + name + ("." if name in blocks else ".weight") for name in others]
     lost = [name for name, first in zip(others, begin) if not any(
@@ -147,5 +161,5 @@ def load_linear(model, path, device, *, names=None, skip=(), prefix="", fused=ch
     made = {name: _experts.of_block(blocks[name], name, loaded, **options) if name in experts else
             _linear(name, loaded[name], layers[name], options) for name in found}
     for name, layer in made.items():
-        _put(model, name, layer)
+        put(model, name, layer)
     return found

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: MIT
+"""from_pretrained of folders in three dialects, and of what save_pretrained writes, by
+nvfp4gemm.integrations.transformers."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import package  # noqa: F401
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig
+from transformers.utils import logging
+
+import nvfp4gemm.integrations.transformers as integration
+import small
+from nvfp4gemm.nn import Experts, Linear, Refused, replace_linear
+
+METHOD = {"gpt-oss": "mxfp4", "Qwen3-MoE": "modelopt", "DeepSeek-V3": "compressed-tensors"}
+
+
+def setUpModule():
+    torch.set_num_threads(1)
+    logging.disable_progress_bar()
+    integration.register()
+
+
+def tokens():
+    return torch.randint(0, small.SIZES["vocab_size"], (2, 9),
+                         generator=torch.Generator().manual_seed(1))
+
+
+def with_config(made):
+    """The folder of the model with the config.json that its program writes."""
+    made.config.save_pretrained(made.folder.name)
+    path = os.path.join(made.folder.name, "config.json")
+    with open(path, encoding="utf-8") as file:
+        config = json.load(file)
+    config.update(dtype="bfloat16", quantization_config={"quant_method": METHOD[made.name]})
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(config, file)
+    return made.folder.name
+
+
+def logits(model):
+    with torch.no_grad():
+        return model(tokens()).logits
+
+
+class FromPretrained(unittest.TestCase):
+    def test_folders_of_three_programs(self):
+        for name in small.CONFIGS:
+            with self.subTest(name):
+                made = small.Model(name, alike=True)
+                model, said = AutoModelForCausalLM.from_pretrained(
+                    with_config(made), output_loading_info=True, attn_implementation="eager")
+                self.assertEqual((said["missing_keys"], said["unexpected_keys"]), (set(), set()))
+                expected = made.ours()
+                for kind in (Linear, Experts):
+                    self.assertEqual(*({at for at, layer in one.named_modules()
+                                        if type(layer) is kind} for one in (model, expected)))
+                self.assertTrue(torch.equal(logits(model), logits(expected)))
+
+    def test_tokens_in_4_bits(self):
+        made = small.Model("Qwen3-MoE", True, 6 / 2688)
+        folder = with_config(made)
+        path = os.path.join(folder, "config.json")
+        with open(path, encoding="utf-8") as file:
+            config = json.load(file)
+        config["quantization_config"]["quantize_input"] = True
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(config, file)
+        model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
+        self.assertTrue(torch.equal(logits(model), logits(made.ours(quantize_input=True))))
+
+    def test_what_is_refused_is_refused_here_too(self):
+        made = small.Model("gpt-oss", alike=False)
+        with self.assertRaises(Refused) as refusal:
+            AutoModelForCausalLM.from_pretrained(with_config(made))
+        self.assertEqual(refusal.exception.argument, "bias")
+
+    def test_only_known_methods(self):
+        with self.assertRaisesRegex(ValueError, "methods has 'awq'"):
+            integration.register(["awq"])
+
+
+class RoundTrip(unittest.TestCase):
+    def test_the_same_bits(self):
+        torch.manual_seed(1)
+        config = LlamaConfig(vocab_size=96, hidden_size=64, intermediate_size=96,
+                             num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+                             attention_bias=True)
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+        replace_linear(model, skip=["lm_head"])
+        model.config.quantization_config = integration.Config()
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as again:
+            model.save_pretrained(folder)
+            loaded, said = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+            self.assertEqual((said["missing_keys"], said["unexpected_keys"]), (set(), set()))
+            loaded.save_pretrained(again)
+            twice = AutoModelForCausalLM.from_pretrained(again)
+        for one in (loaded, twice):
+            self.assertTrue(torch.equal(logits(one), logits(model)))
+            state = model.state_dict()
+            self.assertEqual(set(one.state_dict()), set(state))
+            for key, tensor in one.state_dict().items():
+                self.assertTrue(torch.equal(tensor, state[key]), key)
+
+
+MEMORY = """
+import os, resource, sys, torch
+import nvfp4gemm.integrations.transformers as integration
+from transformers import AutoModelForCausalLM
+torch.set_num_threads(1)
+integration.register()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+model = AutoModelForCausalLM.from_pretrained(sys.argv[1])
+print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+"""
+
+
+class Memory(unittest.TestCase):
+    def test_16_bit_weights_are_never_there(self):
+        """The peak of a process that loads 4-bit layers is below what these have in 16 bits."""
+        torch.manual_seed(1)
+        config = LlamaConfig(vocab_size=96, hidden_size=1024, intermediate_size=4096,
+                             num_hidden_layers=8, num_attention_heads=8, num_key_value_heads=8)
+        model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+        replace_linear(model, skip=["lm_head"])
+        weights = [layer for layer in model.modules() if isinstance(layer, Linear)]
+        in_16_bits = 2 * sum(layer.in_features * layer.out_features for layer in weights)
+        model.config.quantization_config = integration.Config()
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder)
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+            done = subprocess.run([sys.executable, "-c", MEMORY, folder], env=environment,
+                                  text=True, capture_output=True, check=True)
+        self.assertLess(int(done.stdout), in_16_bits, (int(done.stdout), in_16_bits))
+
+
+if __name__ == "__main__":
+    unittest.main()
