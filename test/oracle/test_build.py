@@ -106,41 +106,49 @@ class Jobs(unittest.TestCase):
                 self.assertEqual((done.stderr, done.stdout), ("", f"[{option}]\n"))
 
 
-class Wheel(unittest.TestCase):
-    PARTS = ("version.txt", "LICENSE", "nvfp4gemm/libnvfp4gemm.so.0", "nvfp4gemm/dialects.def")
+class Wheels(unittest.TestCase):
+    # Folder, name, goal of make, and what is in the wheel's folder alone.
+    ROWS = (("tools/python", "nvfp4gemm", "wheel",
+             ("version.txt", "LICENSE", "nvfp4gemm/libnvfp4gemm.so.0", "nvfp4gemm/dialects.def")),
+            ("tools/emulator/python", "nvfp4emu", "emulator-wheel",
+             ("version.txt", "LICENSE", "nvfp4emu/emulator/libcuda.so.1")))
 
-    def test_it_waits_for_its_set_up(self):
-        def before(*goals):
-            done = execute("make", "-npq", *goals)
-            return re.search(r"(?m)^wheel:.*$", done.stdout)[0]
-        self.assertIn("| setup-wheel", before("setup-wheel", "wheel"))
-        self.assertNotIn("setup-wheel", before("wheel"))
+    def test_each_waits_for_its_set_up(self):
+        for _, _, goal, _ in self.ROWS:
+            def before(*goals):
+                done = execute("make", "-npq", *goals)
+                return re.search(rf"(?m)^{goal}:.*$", done.stdout)[0]
+            self.assertIn("| setup-wheel", before("setup-wheel", goal))
+            self.assertNotIn("setup-wheel", before(goal))
 
-    def set_up(self, folder, parts, *words):
+    def set_up(self, folder, source, parts, *words):
         for name in ("pyproject.toml", "setup.py", "README.md"):
-            shutil.copy(os.path.join(ROOT, "tools/python", name), folder)
-        os.mkdir(os.path.join(folder, "nvfp4gemm"))
+            shutil.copy(os.path.join(ROOT, source, name), folder)
         for part in parts:
+            os.makedirs(os.path.dirname(os.path.join(folder, part)), exist_ok=True)
             with open(os.path.join(folder, part), "w", encoding="utf-8") as file:
                 file.write("1.2.3\n")
         return execute(sys.executable, "setup.py", *words, folder=folder)
 
-    def test_the_folder_alone_is_refused(self):
+    def test_a_folder_without_a_part_is_refused(self):
         # pip install ./tools/python made a package without the library, of version 0.0.0.
-        for left_out in self.PARTS:
-            with tempfile.TemporaryDirectory() as folder:
-                parts = [part for part in self.PARTS if part != left_out]
-                done = self.set_up(folder, parts, "--version")
-            self.assertEqual(done.returncode, 1, done.stdout)
-            self.assertIn("make setup-wheel wheel", done.stderr)
+        for source, _, goal, all_parts in self.ROWS:
+            for left_out in all_parts:
+                with tempfile.TemporaryDirectory() as folder:
+                    parts = [part for part in all_parts if part != left_out]
+                    done = self.set_up(folder, source, parts, "--version")
+                self.assertEqual(done.returncode, 1, done.stdout)
+                self.assertIn(f"make setup-wheel {goal}", done.stderr)
 
-    def test_this_python_s_setuptools_reads_what_it_says(self):
+    def test_this_python_s_setuptools_reads_what_each_says(self):
         # That of Debian 12 refuses a licence by its name.
-        with tempfile.TemporaryDirectory() as folder:
-            done = self.set_up(folder, self.PARTS, "-q", "--name", "--version", "--classifiers")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(done.stdout.split("\n")[:2], ["nvfp4gemm", "1.2.3"])
-        self.assertIn("License :: OSI Approved :: MIT License", done.stdout)
+        for source, name, _, parts in self.ROWS:
+            with tempfile.TemporaryDirectory() as folder:
+                done = self.set_up(folder, source, parts, "-q", "--name", "--version",
+                                   "--classifiers")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.split("\n")[:2], [name, "1.2.3"])
+            self.assertIn("License :: OSI Approved :: MIT License", done.stdout)
 
 
 class Nvrtc(unittest.TestCase):

@@ -111,7 +111,7 @@ check-outside: $(B)/emulator/libcuda.so.1 $(B)/emulator/test/runtime.a  ## DIR=.
 # ---- Python -------------------------------------------------------------------------------------
 
 .PHONY: emulator-wheel check-emulator-wheel
-emulator-wheel: $(B)/emulator/libcuda.so.1  ## build/emulator-wheel/*.whl: nvfp4emu, the emulator as a Python module with its command
+emulator-wheel: $(B)/emulator/libcuda.so.1 | $(filter setup-wheel,$(MAKECMDGOALS))  ## build/emulator-wheel/*.whl: nvfp4emu, the emulator as a Python module with its command
 	@PYTHON='$(PYTHON)' tools/emulator/python/wheel.sh $(B)
 check-emulator-wheel: emulator-wheel  ## that wheel, with pytest alone under each CPython that is here, runs a test file
 	@tools/emulator/python/check_wheel.sh $(B)

@@ -9,8 +9,8 @@ out=$build/emulator-wheel
 inside=$out/stage/nvfp4emu/emulator
 rm -rf "$out"
 mkdir -p "$out/stage"
-cp -r tools/emulator/python/pyproject.toml tools/emulator/python/README.md \
-  tools/emulator/python/nvfp4emu "$out/stage/"
+cp -r tools/emulator/python/pyproject.toml tools/emulator/python/setup.py \
+  tools/emulator/python/README.md tools/emulator/python/nvfp4emu "$out/stage/"
 mkdir -p "$inside"
 cp -r tools/emulator/nvfp4emu tools/emulator/run "$inside/"
 "${STRIP:-strip}" --strip-unneeded -o "$inside/libcuda.so.1" "$build/emulator/libcuda.so.1"
