@@ -4,7 +4,6 @@ has one device for its lifetime. Nothing of it is seen by other users of libcuda
 import ctypes
 import os
 import shutil
-import tempfile
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 from ._errors import Error, PtxError
@@ -46,9 +45,12 @@ def tool_path():
 
 
 def load_copy():
-    with tempfile.NamedTemporaryFile(prefix="nvfp4emu-", suffix=".so") as copy:
-        shutil.copyfile(os.path.join(folder(), "libcuda.so.1"), copy.name)
-        return ctypes.CDLL(copy.name, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    """In memory: the loader knows a file that it has again, and a disk may forbid execution."""
+    with open(os.path.join(folder(), "libcuda.so.1"), "rb") as library, \
+            os.fdopen(os.memfd_create("nvfp4emu"), "wb") as copy:
+        shutil.copyfileobj(library, copy)
+        copy.flush()
+        return ctypes.CDLL(f"/proc/self/fd/{copy.fileno()}", mode=os.RTLD_NOW | os.RTLD_LOCAL)
 
 
 class Device:
