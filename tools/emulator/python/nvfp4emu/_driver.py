@@ -45,12 +45,13 @@ def tool_path():
 
 
 def load_copy():
-    """In memory: the loader knows a file that it has again, and a disk may forbid execution."""
+    """In memory, since a folder for temporary files may forbid execution. The loader takes a path
+    that it has seen for the same library, so the copy stays open: no other gets its number."""
+    copy = os.memfd_create("nvfp4emu")
     with open(os.path.join(folder(), "libcuda.so.1"), "rb") as library, \
-            os.fdopen(os.memfd_create("nvfp4emu"), "wb") as copy:
-        shutil.copyfileobj(library, copy)
-        copy.flush()
-        return ctypes.CDLL(f"/proc/self/fd/{copy.fileno()}", mode=os.RTLD_NOW | os.RTLD_LOCAL)
+            os.fdopen(copy, "wb", closefd=False) as into:
+        shutil.copyfileobj(library, into)
+    return ctypes.CDLL(f"/proc/self/fd/{copy}", mode=os.RTLD_NOW | os.RTLD_LOCAL)
 
 
 class Device:
