@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: MIT
+"""The four names that transformers 5's NVFP4Config asks of a kernel of the hub, over this package:
+on every GPU from compute capability 8.0 on, and on the CPU.
+
+    python -m nvfp4gemm.integrations.hub_kernel FOLDER      # a kernel as the package kernels loads it
+    LOCAL_KERNELS=kernels-community/nvfp4-gemm=FOLDER python ...
+
+With that variable transformers loads it in place of its own. The quantizer of transformers 5.24
+itself wants a GPU of 10.0.
+"""
+import json
+import os
+import sys
+from dataclasses import dataclass
+
+import torch
+
+from nvfp4gemm import _calls
+from nvfp4gemm._packed import Packed
+
+NAME, VERSION = "nvfp4gemm", 1
+# The folders for builds of torch with and without CUDA; Python alone, so that one fits each GPU.
+_BACKENDS = ("cuda", "cpu")
+_MODULE = '''# SPDX-License-Identifier: MIT
+from nvfp4gemm.integrations.hub_kernel import PackedWeight, gemm, pack, swizzled_sf_shape
+'''
+
+
+@dataclass
+class PackedWeight:
+    """A weight [n, k]: codes [n, k / 2] and UE4M3 scales, as 128x4 tiles of four to an int32
+    [swizzled_sf_shape(n, k)] and row by row [n, k / 16]; global_scale [1] multiplies."""
+
+    qweight: torch.Tensor
+    sf: torch.Tensor
+    global_scale: torch.Tensor
+    n: int
+    k: int
+    sf_rowmajor: torch.Tensor | None = None
+
+
+def swizzled_sf_shape(n, k):
+    return -(-n // 128) * 128, -(-k // 64)
+
+
+def pack(weight, device=None):
+    """The PackedWeight of a weight [n, k] in 16 or 32 bits, k a multiple of 16."""
+    made = _calls.quantize(weight.to(device))
+    n, k = made.shape
+    return PackedWeight(
+        made.codes[:, :k // 2].contiguous(),
+        made.scales.view(torch.int32).reshape(swizzled_sf_shape(n, k)),
+        torch.as_tensor(made.tensor_scale, dtype=torch.float32, device=weight.device).reshape(1),
+        n, k, made.with_scales("linear").scales.reshape(n, k // 16))
+
+
+def gemm(packed, x, quantize_input=False):
+    """x [.., k] of bfloat16 or float16 times the weight: [.., n] of x's type."""
+    weight = Packed(packed.qweight, packed.sf.reshape(-1).view(torch.uint8), packed.n, packed.k,
+                    packed.global_scale)
+    return _calls.linear(x, weight, quantize_input=quantize_input)
+
+
+def write(folder):
+    """The layout that kernels.get_local_kernel() loads: a folder for each build of torch."""
+    for backend in _BACKENDS:
+        variant = os.path.join(folder, "build", f"torch-{backend}")
+        os.makedirs(variant, exist_ok=True)
+        with open(os.path.join(variant, "__init__.py"), "w", encoding="utf-8") as file:
+            file.write(_MODULE)
+        with open(os.path.join(variant, "metadata.json"), "w", encoding="utf-8") as file:
+            json.dump({"id": f"_{NAME}_{backend}_{VERSION}", "name": NAME, "version": VERSION,
+                       "license": "MIT", "python-depends": [],
+                       "backend": {"type": backend}}, file, indent=2)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m nvfp4gemm.integrations.hub_kernel FOLDER")
+    write(sys.argv[1])
