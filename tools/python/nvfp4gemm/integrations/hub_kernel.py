@@ -2,7 +2,7 @@
 """The four names that transformers 5's NVFP4Config asks of a kernel of the hub, over this package:
 on every GPU from compute capability 8.0 on, and on the CPU.
 
-    python -m nvfp4gemm.integrations.hub_kernel FOLDER      # a kernel as the package kernels loads it
+    python -m nvfp4gemm.integrations.hub_kernel FOLDER      # a kernel that kernels loads
     LOCAL_KERNELS=kernels-community/nvfp4-gemm=FOLDER python ...
 
 With that variable transformers loads it in place of its own. The quantizer of transformers 5.24
