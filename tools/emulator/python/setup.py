@@ -11,7 +11,7 @@ PARTS = ("version.txt", "LICENSE", "nvfp4emu/emulator/libcuda.so.1")
 
 missing = [part for part in PARTS if not os.path.exists(os.path.join(HERE, part))]
 if missing:
-    sys.exit("tools/emulator/python is no package by itself: the emulator is not in it. At the root "
-             "of the sources run `make setup-wheel emulator-wheel && pip install "
+    sys.exit("tools/emulator/python is no package by itself: the emulator is not in it. At the "
+             "root of the sources run `make setup-wheel emulator-wheel && pip install "
              "build/emulator-wheel/*.whl`")
 setup()
