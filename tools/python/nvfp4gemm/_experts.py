@@ -4,7 +4,9 @@ torch."""
 import torch
 
 from nvfp4gemm import _calls, layouts
+from nvfp4gemm._matrix import block_of, scale_bytes
 from nvfp4gemm._stack import Stack, stack
+from nvfp4gemm._weights import Weight
 
 # What the matrices of one expert are called where a checkpoint has them one by one.
 _SINGLE = (("gate_proj", "up_proj", "down_proj"), ("w1", "w3", "w2"))
@@ -41,7 +43,7 @@ class Experts(torch.nn.Module):
 
     Raises Refused where experts differ in what a grouped product has once: tensor scale, bias,
     input_scale. state_dict() has codes, scales (128x4) and tensor_scale of gate, up and down, and
-    the biases. There are no gradients.
+    the biases, and where tokens are quantized input_scale. There are no gradients.
     """
 
     def __init__(self, gate, up, down, gate_bias=None, up_bias=None, down_bias=None, *,
@@ -49,12 +51,15 @@ class Experts(torch.nn.Module):
         super().__init__()
         self.quantize_input = quantize_input
         self.activation, self.limit, self.alpha, self.beta = activation, limit, alpha, beta
-        self._stacks, self._formats, self._input_scales = {}, {}, {}
+        self._stacks, self._formats = {}, {}
+        scales = []
         for name, matrices in zip(_PARTS, (gate, up, down)):
             matrices = list(matrices)
             self._hold(name, matrices)
-            self._input_scales[name] = _input_scale(name, matrices) if quantize_input else None
-        if self._input_scales["gate"] != self._input_scales["up"]:
+            scales.append(_input_scale(name, matrices) if quantize_input else None)
+            self.register_buffer(f"{name}_input_scale", None if scales[-1] is None else
+                                 torch.tensor(scales[-1], device=self.gate_codes.device))
+        if scales[0] != scales[1]:
             raise Refused("input_scale", "gate and up have different input_scales; a gated product "
                           "takes one x")
         for name, bias in zip(_PARTS, (gate_bias, up_bias, down_bias)):
@@ -92,7 +97,7 @@ class Experts(torch.nn.Module):
         """x as the product takes it whose weights have that name."""
         if not self.quantize_input:
             return x
-        return _calls.quantize(x, self._input_scales[name], scale_layout="linear",
+        return _calls.quantize(x, getattr(self, f"{name}_input_scale"), scale_layout="linear",
                                format=self._formats[name][0])
 
     def forward(self, hidden_states, top_k_index, top_k_weights):
@@ -122,8 +127,8 @@ class Experts(torch.nn.Module):
 
     def _apply(self, fn, recurse=True):
         """.to() and its like; tensor scales move along and stay float32."""
-        names = [f"{name}_tensor_scale" for name in _PARTS if hasattr(self, f"{name}_tensor_scale")]
-        before = {name: getattr(self, name) for name in names}
+        before = {name: scale for name, scale in self._buffers.items()
+                  if name.endswith(("tensor_scale", "input_scale")) and scale is not None}
         super()._apply(fn, recurse)
         for name, scale in before.items():
             if getattr(self, name).dtype != torch.float32:
@@ -224,6 +229,30 @@ def of_block(module, name, loaded, *, quantize_input=False, **_):
         gate, up, down = ([loaded[f"{name}.{e}.{part}"] for e in range(experts)] for part in parts)
     biases = [_biases(part) for part in (gate, up, down)]
     return Experts(gate, up, down, *biases, quantize_input=quantize_input, **options)
+
+
+def of_state(module, name, state, *, quantize_input=False):
+    """The Experts in place of a transformers block, of what another's state_dict() had."""
+    between, k = (state[f"{part}_codes"].shape[1] for part in ("gate", "down"))
+    parts = [_matrices(part, state, between if part == "down" else k) for part in _PARTS]
+    biases = [state.get(f"{part}_bias") for part in _PARTS]
+    biases = [None if bias is None else bias.expand(module.num_experts, -1) for bias in biases]
+    return Experts(*parts, *biases, quantize_input=quantize_input, **_gate_of(module, name))
+
+
+def _matrices(part, state, k):
+    """A Weight [n, k] for each expert."""
+    codes, scales = state[f"{part}_codes"], state[f"{part}_scales"]
+    scale, input_ = (state.get(f"{part}_{what}_scale") for what in ("tensor", "input"))
+    experts, n = codes.shape[:2]
+    formats = ["nvfp4"] if scale is not None else [
+        format_ for format_ in ("mxfp4", "e2m1_ue8m0")
+        if k % block_of(format_) == 0 and
+        experts * scale_bytes(n, k, "128x4", format_) == scales.numel()]
+    scales = scales.reshape(experts, -1)
+    return [Weight(codes[e], scales[e], n, k, 1.0 if scale is None else float(scale),
+                   format=formats[0]).beside(input_scale=None if input_ is None else float(input_))
+            for e in range(experts)]
 
 
 def _biases(matrices):

@@ -19,7 +19,7 @@ from transformers.quantizers import HfQuantizer
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_QUANTIZER_MAPPING
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
-from nvfp4gemm import nn
+from nvfp4gemm import _experts, nn
 from nvfp4gemm._files import Checkpoint
 
 # quant_method of config.json: our own, and those of other programs whose files we read.
@@ -81,10 +81,11 @@ class Quantizer(HfQuantizer):
 
 
 def _own_layers(model, folder):
-    """Names of the layers that were saved as an nn.Linear's state_dict."""
-    tensors = Checkpoint(folder).tensors
-    return [name for name, layer in model.named_modules() if type(layer) is torch.nn.Linear and
-            f"{name}.codes" in tensors and f"{name}.scales" in tensors]
+    """Names of the layers and blocks of experts that were saved as a state_dict of ours."""
+    tensors, blocks = Checkpoint(folder).tensors, _experts.blocks_of(model)
+    return [name for name, layer in model.named_modules() if
+            type(layer) is torch.nn.Linear and f"{name}.codes" in tensors or
+            name in blocks and f"{name}.gate_codes" in tensors]
 
 
 def _load_own(model, folder, layers, device, options):
@@ -100,6 +101,9 @@ def _load_own(model, folder, layers, device, options):
                 states[layer][part] = opened.get_tensor(key)
     for name, old in layers.items():
         state = states[name]
+        if not isinstance(old, torch.nn.Linear):
+            nn.put(model, name, _experts.of_state(old, name, state, **options))
+            continue
         made = nn.Linear(old.in_features, old.out_features, "bias" in state, "meta",
                          format=next((format_ for format_ in ("mxfp4", "e2m1_ue8m0")
                                       if format_ in state), "nvfp4"), **options)

@@ -61,6 +61,16 @@ class FromPretrained(unittest.TestCase):
                     self.assertEqual(*({at for at, layer in one.named_modules()
                                         if type(layer) is kind} for one in (model, expected)))
                 self.assertTrue(torch.equal(logits(model), logits(expected)))
+                self.saved_and_loaded(model)
+
+    def saved_and_loaded(self, model):
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder)
+            again, said = AutoModelForCausalLM.from_pretrained(
+                folder, output_loading_info=True, attn_implementation="eager")
+        self.assertEqual((said["missing_keys"], said["unexpected_keys"]), (set(), set()))
+        self.assertTrue(torch.equal(logits(again), logits(model)))
+        self.assertEqual(set(again.state_dict()), set(model.state_dict()))
 
     def test_tokens_in_4_bits(self):
         made = small.Model("Qwen3-MoE", True, 6 / 2688)
@@ -73,6 +83,7 @@ class FromPretrained(unittest.TestCase):
             json.dump(config, file)
         model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
         self.assertTrue(torch.equal(logits(model), logits(made.ours(quantize_input=True))))
+        self.saved_and_loaded(model)
 
     def test_what_is_refused_is_refused_here_too(self):
         made = small.Model("gpt-oss", alike=False)
@@ -125,7 +136,7 @@ class Memory(unittest.TestCase):
         """The peak of a process that loads 4-bit layers is below what these have in 16 bits."""
         torch.manual_seed(1)
         config = LlamaConfig(vocab_size=96, hidden_size=1024, intermediate_size=4096,
-                             num_hidden_layers=8, num_attention_heads=8, num_key_value_heads=8)
+                             num_hidden_layers=4, num_attention_heads=8, num_key_value_heads=8)
         model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
         replace_linear(model, skip=["lm_head"])
         weights = [layer for layer in model.modules() if isinstance(layer, Linear)]
