@@ -64,21 +64,8 @@ def move(tensor):
 
 
 class InManagedMemory(TorchDispatchMode):
-    @staticmethod
-    def as_a_gpu_adds(func):
-        """On CPUs torch adds this gradient in the type of its operands, on GPUs in fp32: by the
-        first, 1151 rows of fp16 differ by more than the tutorial allows."""
-        if func is not torch.ops.aten.native_layer_norm_backward.default:
-            return func
-
-        def in_fp32(grad, *others):
-            results = func(grad.float(), *(each.float() if isinstance(each, torch.Tensor) else each
-                                           for each in others))
-            return tuple(each if each is None else each.to(grad.dtype) for each in results)
-        return in_fp32
-
     def __torch_dispatch__(self, func, kinds, args=(), kwargs=None):
-        result = self.as_a_gpu_adds(func)(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
         for each in result if isinstance(result, (tuple, list)) else (result,):
             if isinstance(each, torch.Tensor):
                 move(each)
