@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the emulator's page shows runs as it stands there, each part where its packages are:
-EMU_PYTHON names a Python that has tinygrad, Triton and pytest (this one otherwise)."""
+"""What the emulator's page shows runs as it stands there, and so do kernels of Triton, numba-cuda
+and CuTe DSL, each part where its packages are: EMU_PYTHON names a Python that has tinygrad, Triton,
+numba-cuda, nvidia-cutlass-dsl or pytest (this one otherwise)."""
 import functools
 import os
 import re
@@ -24,13 +25,74 @@ def block(name):
 
 @functools.cache
 def has(package):
-    return subprocess.run([PYTHON, "-c", f"import importlib.util as u; exit(not u.find_spec("
-                           f"{package!r}))"]).returncode == 0
+    look = f"import importlib.util as u; exit(not u.find_spec({package!r}))"
+    return subprocess.run([PYTHON, "-c", look], stderr=subprocess.DEVNULL).returncode == 0
 
 
 def needs(*packages):
     missing = [each for each in packages if not has(each)]
     return unittest.skipIf(missing, f"EMU_PYTHON has no {', '.join(missing)}")
+
+
+NUMBA = """
+import numpy, nvfp4emu
+from numba import cuda, float32
+def kernel(meet):
+    @cuda.jit
+    def reverse(x, by):
+        row, t = cuda.shared.array(128, float32), cuda.threadIdx.x
+        row[t] = x[t]
+        if meet: cuda.syncthreads()
+        x[t] = by * row[127 - t]
+    return reverse
+x = numpy.arange(128, dtype=numpy.float32)
+nvfp4emu.simulate(kernel(True), 1, x, 2.0, block=128)
+print("right" if (x == 2 * numpy.arange(128)[::-1]).all() else x)
+try: nvfp4emu.simulate(kernel(False), 1, x, 2.0, block=128)
+except nvfp4emu.KernelError as found: print(found.run.errors[0].rule)
+"""
+TRITON = """
+import numpy, nvfp4emu, triton, triton.language as tl
+@triton.jit
+def double(x, n, size: tl.constexpr):
+    i = tl.program_id(0) * size + tl.arange(0, size)
+    tl.store(x + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
+@triton.autotune(configs=[triton.Config({"size": 64})], key=["n"])
+@triton.jit
+def tuned(x, n, size: tl.constexpr): tl.store(x, n)
+x = numpy.arange(100, dtype=numpy.float32)
+for kernel, arguments, named, said in (
+        (double, (x,), {"size": 64}, "argument 'n' is missing"),
+        (double, (x, 100), {}, "argument 'size' is missing"),
+        (double, (x, 100, 64, 1), {}, "4 arguments are given"),
+        (double, ("x", 100), {"size": 64}, "argument 'x' is of type str"),
+        (double, (x, 100), {"size": 64, "odd": 1}, "no argument 'odd'"),
+        (double, (x, 100), {"size": 64, "name": "k"}, "a Triton kernel is one"),
+        (tuned, (x, 100), {}, "pass its .fn and the constants")):
+    try: nvfp4emu.simulate(kernel, 2, *arguments, **named)
+    except TypeError as error: assert said in str(error), error
+    else: raise SystemExit(said)
+nvfp4emu.simulate(double, 2, x, 100, 64, num_warps=2)
+nvfp4emu.simulate(tuned.fn, 1, x[:1], 7, size=64)
+assert x[0] == 7 and (x[1:] == 2 * numpy.arange(1, 100)).all(), x
+"""
+CUTE = """
+import numpy, nvfp4emu, cutlass, cutlass.cute as cute
+from cutlass.cute.runtime import from_dlpack
+@cute.kernel
+def double(a: cute.Tensor, n: cutlass.Int32):
+    i = cute.arch.block_idx()[0] * 128 + cute.arch.thread_idx()[0]
+    if i < n: a[i] = a[i] * 2.0
+@cute.jit
+def host(a: cute.Tensor, n: cutlass.Int32):
+    double(a, n).launch(grid=[3, 1, 1], block=[128, 1, 1])
+x, options = numpy.arange(300, dtype=numpy.float32), "--gpu-arch sm_90a --keep-ptx"
+made = cute.compile(host, from_dlpack(x), 300, options=options)
+print(nvfp4emu.simulate(made, 3, x, 300).device)
+made = cute.compile(host, from_dlpack(x).mark_layout_dynamic(), 300, options=options)
+nvfp4emu.simulate(made, 3, (x, numpy.int32(300), numpy.int32(1)), 300)
+print("right" if (x == 4 * numpy.arange(300)).all() else x)
+"""
 
 
 class Recipes(unittest.TestCase):
@@ -79,6 +141,21 @@ class Recipes(unittest.TestCase):
         self.write("kernel.py", block("ctypes"))
         said = self.run_here("nvfp4emu", "run", "--device", "H200", "python", "kernel.py")
         self.assertEqual(said.strip(), "True")
+
+    @needs("numba_cuda", "numpy")
+    def test_a_kernel_of_numba_with_and_without_its_barrier(self):
+        self.write("kernel.py", NUMBA)
+        self.assertEqual(self.run_here("python", "kernel.py").split(), ["right", "unordered"])
+
+    @needs("triton", "numpy")
+    def test_what_is_wrong_with_arguments_for_triton_is_said(self):
+        self.write("kernel.py", TRITON)
+        self.run_here("python", "kernel.py")
+
+    @needs("cutlass.cute", "numpy")
+    def test_a_kernel_of_cute_dsl_with_static_and_dynamic_shape(self):
+        self.write("kernel.py", CUTE)
+        self.assertEqual(self.run_here("python", "kernel.py").split(), ["H200", "right"])
 
     # tinygrad in two, Triton and pytest in five.
     def test_the_first_parts_stay_short(self):
