@@ -171,14 +171,3 @@ TEST_CASE("An unknown EMU_DEVICE is refused with the list of known ones") {
   CHECK(errors.find("EMU_DEVICE=B2000") != std::string::npos);
   CHECK(errors.find("B200, B300, H200") != std::string::npos);
 }
-
-TEST_CASE("An entry that is not emulated says once who calls it and answers NOT_SUPPORTED") {
-  const std::string said = in_child([](Session& s) {
-    const auto array = s.extension<int (*)()>("cuArrayCreate_v2");
-    IS(s, array(), CUDA_ERROR_NOT_SUPPORTED);
-    IS(s, array(), CUDA_ERROR_NOT_SUPPORTED);
-  });
-  const std::string sentence = "test_emulator calls cuArrayCreate_v2, which is not emulated";
-  CHECK(said.find(sentence) != std::string::npos);
-  CHECK(said.find(sentence) == said.rfind(sentence));
-}

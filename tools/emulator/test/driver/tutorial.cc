@@ -275,7 +275,9 @@ TEST_CASE("A call that is not emulated is found and says its name and answers NO
     OK(s, s.lookup("cuGraphAddNode", &p, 12010, 0, &found));
     IS(s, found, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
   });
-  CHECK(told == "emulator: cuTexRefCreate is not emulated; it answers CUDA_ERROR_NOT_SUPPORTED\n");
+  CHECK(told ==
+        "emulator: test_emulator calls cuTexRefCreate, which is not emulated: it answers "
+        "CUDA_ERROR_NOT_SUPPORTED\n");
 }
 
 TEST_CASE("cuGetExportTable says what a program of the CUDA runtime can do today") {
