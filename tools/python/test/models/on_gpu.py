@@ -37,8 +37,8 @@ class OnGpu(unittest.TestCase):
             eager = decode.generate(model, prompt, STEPS)
         self.beside_float64(made, eager, chosen, norm, near)
         graph = decode.generate(model, prompt, STEPS, capture=True)
-        for one, other in zip(eager, graph):
-            self.assertTrue(torch.equal(one, other))
+        self.assertTrue(torch.equal(eager[0], graph[0]))
+        self.assertLess(float((eager[1] - graph[1]).float().norm() / eager[1].float().norm()), NORM)
         # By transformers' own loop, whose cache grows.
         whole = model.generate(prompt, max_new_tokens=STEPS, min_new_tokens=STEPS, do_sample=False,
                                pad_token_id=0, output_logits=True, return_dict_in_generate=True)

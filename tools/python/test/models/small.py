@@ -21,8 +21,10 @@ SIZES = dict(vocab_size=96, hidden_size=64, num_attention_heads=4, head_dim=16,
 
 
 def gpt_oss():
+    # A cache that slides cannot be captured in a CUDA graph: transformers counts on the host.
     return GptOssConfig(**SIZES, num_hidden_layers=3, num_key_value_heads=2, intermediate_size=96,
-                        num_local_experts=8, num_experts_per_tok=4, sliding_window=8)
+                        num_local_experts=8, num_experts_per_tok=4,
+                        layer_types=["full_attention"] * 3)
 
 
 def qwen3_moe():
