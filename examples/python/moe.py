@@ -95,13 +95,13 @@ class OnTorch:
 
 class Experts:
     """The weights of a layer: of each expert [2 * inner, hidden], gate before up, and [hidden,
-    inner]. One tensor scale serves all experts, as a grouped product wants it."""
+    inner], each quantized by its own largest weight."""
 
     def __init__(self, kind, rng, experts, hidden, inner):
         first, second = (rng.standard_normal((experts, rows, k), np.float32) / np.sqrt(k)
                          for rows, k in ((2 * inner, hidden), (hidden, inner)))
-        both, self.down = ([nvfp4gemm.quantize(kind.of(w), float(np.abs(of_all).max()) / 2688)
-                            for w in of_all] for of_all in (first, second))
+        both, self.down = ([nvfp4gemm.quantize(kind.of(w)) for w in of_all]
+                           for of_all in (first, second))
         self.halves = [layouts.split_gate_up(one) for one in both]
         self.gates, self.ups = (nvfp4gemm.stack(matrices) for matrices in zip(*self.halves))
         self.downs = nvfp4gemm.stack(self.down)

@@ -247,10 +247,12 @@ def grouped_linear(x, ends, weights, bias=None, *, activation=None, alpha=1.0, o
     quantize_input
               as linear() has it, but with one tensor scale for all rows
 
-    On the CPU a row has the bits of mm(its group's rows, w, batch_invariant=True); on a GPU those
-    of the variant that `Grouped products` of nvfp4_gemm.h says, which adds along K in an order of
-    its own. Arrays are used, copied and refused as by mm(). There are no gradients; torch.autocast
-    changes nothing.
+    On the CPU a row has the bits of mm(its group's rows, w, batch_invariant=True), where w's tensor
+    scale is a number if the Stack has one for each group; on a GPU those of the variant that
+    `Grouped products` of nvfp4_gemm.h says, which adds along K in an order of its own. Where alpha,
+    or a tensor scale of x that is a number, is not 1, a small kernel multiplies the groups' tensor
+    scales by it first. Arrays are used, copied and refused as by mm(). There are no gradients;
+    torch.autocast changes nothing.
     """
     if not isinstance(weights, Stack):
         raise TypeError(f"weights is {type(weights).__name__}; expected a Stack, as stack() makes")

@@ -11,7 +11,7 @@ import torch
 
 from nvfp4gemm import abi
 from nvfp4gemm._arrays import Torch
-from nvfp4gemm._gemm import codes_ld, describe, describe_grouped
+from nvfp4gemm._gemm import codes_ld, describe, describe_grouped, group_alphas
 from nvfp4gemm._matrix import Matrix, constant_and_tensor, layout_number, row_bytes, scale_bytes
 
 _MOST_PLANS = 4096  # then the oldest goes; a plan is about a kilobyte
@@ -93,11 +93,11 @@ def _signature(packed):
     try:
         return packed._signature
     except AttributeError:
-        factor, tensor = constant_and_tensor(packed.tensor_scale)
+        factor, tensor = constant_and_tensor(packed.common_scale)
         packed._signature = (packed.codes.get_device(), packed.rows, packed.k,
                              packed.codes.stride(0), packed.scale_layout, factor,
                              None if tensor is None else tensor.get_device(),
-                             packed.scale_rows, packed.format)
+                             packed.scale_rows, packed.group_scales is None, packed.format)
         return packed._signature
 
 
@@ -173,12 +173,10 @@ def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invari
 class _GroupedPlan(_Plan):
     """Of a description of all groups, which is read when the plan is made."""
 
-    def __init__(self, desc, capability, rows_hint, rows):
-        grouped_ = abi.GroupedDescFields(gemm=abi.addressof(desc), rows=rows,
-                                         rows_kind=abi.ROWS_ENDS, rows_hint=rows_hint)
+    def __init__(self, desc, groups, capability):
         size = abi.c_uint64()
-        abi.check(abi.lib.nvfp4_grouped_workspace_bytes(grouped_, capability, size))
-        self._make(desc, size.value, abi.lib.nvfp4_grouped_plan_create, grouped_)
+        abi.check(abi.lib.nvfp4_grouped_workspace_bytes(groups, capability, size))
+        self._make(desc, size.value, abi.lib.nvfp4_grouped_plan_create, groups)
 
 
 def grouped(operands, ends, rows_hint, gate=None):
@@ -201,21 +199,31 @@ def grouped(operands, ends, rows_hint, gate=None):
            _of(d), order, _of(bias), activation, alpha, launch, rows_hint)
     if gate is not None:
         key += (_signature(gate.b2), _of(gate.bias2), *gate[2:])
+    alphas = of_b, of_b2 = group_alphas(operands, gate)  # kept until the launch
     plan = _plans.get(key)
     if plan is None:
-        plan = _keep(key, _GroupedPlan(describe_grouped(Torch, b, operands, gate),
-                                       _capability(b.codes.device), rows_hint, ends.data_ptr()))
+        plan = _keep(key, _GroupedPlan(
+            *describe_grouped(Torch, operands, ends, rows_hint, gate, alphas),
+            _capability(b.codes.device)))
     to = abi.GemmAddressesFields.from_buffer_copy(_no_addresses)
     if packed:
         to.a, to.a_scales, to.a_tensor_scale = at_a
     else:
         to.a = a.data_ptr()
-    to.b, to.b_scales, to.b_tensor_scale = at_b
+    to.b, to.b_scales, scale = at_b
+    if of_b is None:
+        to.b_tensor_scale = scale
+    else:
+        to.group_alpha = of_b.data_ptr()
     to.d, to.rows = d.data_ptr(), ends.data_ptr()
     if bias is not None:
         to.bias = bias.data_ptr()
     if gate is not None:
-        to.b2, to.b2_scales, to.b2_tensor_scale = at_b2
+        to.b2, to.b2_scales, scale = at_b2
+        if of_b2 is None:
+            to.b2_tensor_scale = scale
+        else:
+            to.group_alpha2 = of_b2.data_ptr()
         if gate.bias2 is not None:
             to.bias2 = gate.bias2.data_ptr()
     workspace = _lend(plan, to) if plan.workspace_bytes else None  # noqa: F841, until the launch

@@ -311,13 +311,19 @@ class Door:
     def scale(self, x, what, rows=None):
         """A float, or an array of one float32; or one dimension of them, one for each of `rows` or
         for each of equal groups of rows."""
+        return self._scale(x, what, lambda shape: _fit(shape, rows), "" if rows is None else (
+            f", or {rows} of them, or one for each {abi.SCALE_COLUMNS} rows or a multiple of it "
+            "that divides them"))
+
+    def scale_of_groups(self, x, what, groups):
+        """A float, or an array of one float32; or [groups] of them."""
+        return self._scale(x, what, lambda shape: shape == (groups,), f", or {groups} of them")
+
+    def _scale(self, x, what, fits, many):
         if isinstance(x, numbers.Real):
             return tensor_scale(x, what)
         x = self.floats(x, what, (abi.F32,))
-        if self.arrays.size(x) != 1 and not _fit(tuple(x.shape), rows):
-            many = "" if rows is None else (
-                f", or {rows} of them, or one for each {abi.SCALE_COLUMNS} rows or a multiple of "
-                "it that divides them")
+        if self.arrays.size(x) != 1 and not fits(tuple(x.shape)):
             raise ValueError(f"{what} is {tuple(x.shape)}; expected a number or one float32{many}")
         if x.ndim == 1 and x.shape[0] > 1 and self.arrays.strides(x) != (1,):
             return self.arrays.copy(x)

@@ -41,9 +41,10 @@ class Experts(torch.nn.Module):
                     the input_scale of the weights, so that no row changes another (9.0, 10.x and
                     the CPU)
 
-    Raises Refused where experts differ in what a grouped product has once: tensor scale, bias,
-    input_scale. state_dict() has codes, scales (128x4) and tensor_scale of gate, up and down, and
-    the biases, and where tokens are quantized input_scale. There are no gradients.
+    Raises Refused where experts differ in what a grouped product has once: bias, input_scale; and
+    where a matrix has several tensor scales. state_dict() has codes, scales (128x4) and
+    tensor_scale [experts] of gate, up and down, the biases, and where tokens are quantized
+    input_scale. There are no gradients.
     """
 
     def __init__(self, gate, up, down, gate_bias=None, up_bias=None, down_bias=None, *,
@@ -72,8 +73,8 @@ class Experts(torch.nn.Module):
         self.register_buffer(f"{name}_codes", codes)
         self.register_buffer(f"{name}_scales", stacked.scales)
         if stacked.format == "nvfp4":
-            self.register_buffer(f"{name}_tensor_scale", torch.as_tensor(
-                stacked.tensor_scale, dtype=torch.float32, device=codes.device))
+            scale = torch.as_tensor(stacked.tensor_scale, dtype=torch.float32, device=codes.device)
+            self.register_buffer(f"{name}_tensor_scale", scale.expand(stacked.groups).clone())
 
     @property
     def num_experts(self):
@@ -145,13 +146,10 @@ def _stacked(name, matrices):
     if any(getattr(one, "pre_quant_scale", None) is not None for one in matrices):
         raise Refused("pre_quant_scale", f"{name} has a pre_quant_scale, which linear() alone "
                       "applies")
-    matrices = [one.with_scales("128x4") for one in matrices]
-    try:
-        return stack(matrices)
-    except ValueError as error:
-        if len({float(one.tensor_scale) for one in matrices}) > 1:
-            raise Refused("tensor_scale", f"{name}: {error}") from error
-        raise
+    if any(one.scale_rows for one in matrices):
+        raise Refused("tensor_scale", f"{name} has a matrix with several tensor scales; an expert's "
+                      "has one")
+    return stack([one.with_scales("128x4") for one in matrices])
 
 
 def _input_scale(name, matrices):
@@ -250,7 +248,8 @@ def _matrices(part, state, k):
         if k % block_of(format_) == 0 and
         experts * scale_bytes(n, k, "128x4", format_) == scales.numel()]
     scales = scales.reshape(experts, -1)
-    return [Weight(codes[e], scales[e], n, k, 1.0 if scale is None else float(scale),
+    each = [1.0] * experts if scale is None else scale.tolist()
+    return [Weight(codes[e], scales[e], n, k, each[e],
                    format=formats[0]).beside(input_scale=None if input_ is None else float(input_))
             for e in range(experts)]
 

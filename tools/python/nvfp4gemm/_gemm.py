@@ -35,7 +35,7 @@ def describe_gate(arrays, desc, b, gate, alpha, factor_of_a):
     """Fields of the second matrix, which lies as b does."""
     b2 = gate.b2
     desc.b2, desc.b2_scales = arrays.address(b2.codes), arrays.address(b2.scales)
-    constant, tensor = constant_and_tensor(b2.tensor_scale)
+    constant, tensor = constant_and_tensor(b2.common_scale)
     if tensor is not None:
         desc.b2_tensor_scale = arrays.address(tensor)
     if gate.bias2 is not None:
@@ -52,7 +52,7 @@ def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_inv
     desc = abi.GemmDescFields(m=d.shape[0], n=d.shape[1], k=b.k, l=1)
     desc.operand_format = abi.FORMATS[b.format]
     packed = isinstance(a, Matrix)
-    factors = [constant_and_tensor(b.tensor_scale)]
+    factors = [constant_and_tensor(b.common_scale)]
     desc.b, desc.b_ld = arrays.address(b.codes), codes_ld(arrays, b)
     desc.b_scales, desc.b_scale_layout = arrays.address(b.scales), layout_number(b.scale_layout)
     if factors[0][1] is not None:
@@ -94,10 +94,30 @@ def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_inv
     return desc
 
 
-def describe_grouped(arrays, b, operands, gate=None):
-    """The GemmDesc of all groups; operands are describe()'s."""
-    desc = describe(arrays, *operands, gate)
+def group_alphas(operands, gate=None):
+    """What takes the place of alpha in b's groups, and in those of the gate's b2: float32 [groups],
+    each times its group's tensor scale; None where all groups have one tensor scale. operands are
+    describe()'s, and the order of the factors is its order.
+
+    A tensor scale is used where it is if nothing else is in alpha, else multiplied on its device.
+    Such a product is not kept: a tensor scale may be written in place, and what a capture computes
+    is there when its graph runs."""
+    a, b, alpha = operands[0], operands[1], operands[7]
+    factor = abi.c_float(alpha).value
+    if isinstance(a, Matrix):
+        factor = abi.c_float(factor * constant_and_tensor(a.tensor_scale)[0]).value
+    scales = (b.group_scales, None if gate is None else gate.b2.group_scales)
+    return [one if one is None or factor == 1 else one * factor for one in scales]
+
+
+def describe_grouped(arrays, operands, ends, rows_hint, gate, alphas):
+    """(The GemmDesc of all groups, the GroupedDesc that points to it); operands are describe()'s,
+    alphas group_alphas()'s."""
+    b, desc = operands[1], describe(arrays, *operands, gate)
     desc.n, desc.l = b.rows_of_a_group, b.groups
     desc.b_batch_stride = b.rows_of_a_group * codes_ld(arrays, b)
     desc.b_scales_batch_stride_bytes = b.bytes_of_a_group
-    return desc
+    alpha, alpha2 = (None if one is None else arrays.address(one) for one in alphas)
+    return desc, abi.GroupedDescFields(
+        gemm=abi.addressof(desc), rows=arrays.address(ends), rows_kind=abi.ROWS_ENDS,
+        rows_hint=rows_hint, group_alpha=alpha, group_alpha2=alpha2)

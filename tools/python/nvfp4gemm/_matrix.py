@@ -29,7 +29,7 @@ class Matrix:
             codes = door.codes(codes, "codes", rows, k)
             scales = door.scales(scales, "scales", self._bytes_of_scales(
                 rows, k, scale_layout, format), f"{scale_layout} ones of [{rows}, {k}]")
-            tensor_scale = door.scale(tensor_scale, "tensor_scale", rows)
+            tensor_scale = self._scale_through(door, tensor_scale, rows)
             if format != "nvfp4" and not (type(tensor_scale) is float and tensor_scale == 1):
                 raise ValueError(f"tensor_scale is {tensor_scale}; {format} has none, its scales "
                                  "reach every number")
@@ -39,6 +39,9 @@ class Matrix:
 
     def _bytes_of_scales(self, rows, k, scale_layout, format):
         return scale_bytes(rows, k, scale_layout, format)
+
+    def _scale_through(self, door, tensor_scale, rows):
+        return door.scale(tensor_scale, "tensor_scale", rows)
 
     @classmethod
     def of_own(cls, arrays, *parts):
@@ -77,12 +80,18 @@ class Matrix:
     # How many rows share a tensor scale: 0 where all of them do. A product takes 1 in a alone, and
     # more in b alone.
     scale_rows = property(lambda self: self._scale_rows)
-    has_row_scales = property(lambda self: self._scale_rows == 1)
+    has_row_scales = property(lambda self: self.scale_rows == 1)
+    # The tensor scale of all rows, or of each part of them; 1.0 in a Stack that has one for each
+    # group: its group_scales.
+    common_scale = property(lambda self: self._tensor_scale)
+    group_scales = None
 
     def __repr__(self):
         scale = self.tensor_scale if isinstance(self.tensor_scale, float) else "on the device"
         if self.scale_rows:
             scale = f"for each {'row' if self.has_row_scales else f'{self.scale_rows} rows'}"
+        if self.group_scales is not None:
+            scale = "for each group"
         return (f"{type(self).__name__}([{self.rows}, {self.k}], scales {self.scale_layout}, "
                 f"tensor scale {scale})" if self.format == "nvfp4" else
                 f"{type(self).__name__}([{self.rows}, {self.k}], {self.format}, scales "

@@ -3,16 +3,17 @@
 from nvfp4gemm import _optional, abi
 from nvfp4gemm._door import Door, number, size
 from nvfp4gemm._eager import beside, result_type
-from nvfp4gemm._gemm import describe_grouped
+from nvfp4gemm._gemm import describe_grouped, group_alphas
 from nvfp4gemm._matrix import Matrix, scale_bytes
 
 
 class Stack(Matrix):
-    """`groups` matrices [rows, k] of one format and one tensor scale, one after the other.
+    """`groups` matrices [rows, k] of one format, one after the other.
 
     codes         uint8 [groups, rows, k / 2 or more]
     scales        uint8, groups times what one matrix has in `scale_layout`
-    tensor_scale  a float, or one float32 on the device of the codes, of all groups
+    tensor_scale  a float, or one float32 on the device of the codes, of all groups; or [groups] of
+                  them, one of each
 
     Arrays are used, copied and refused as those of a Packed. stack() makes one of matrices.
     """
@@ -24,8 +25,6 @@ class Stack(Matrix):
         codes = door.bytes(codes, "codes")
         if codes.ndim != 3 or tuple(codes.shape[:2]) != (groups, each):
             raise ValueError(f"codes are {tuple(codes.shape)}; expected ({groups}, {each}, k / 2)")
-        if getattr(tensor_scale, "ndim", 0) and tensor_scale.shape != (1,):
-            raise ValueError(f"tensor_scale is {tuple(tensor_scale.shape)}; all groups have one")
         self._groups, self._each = groups, each
         super().__init__(codes.reshape((groups * each, codes.shape[2])), scales, groups * each, k,
                          tensor_scale, scale_layout, format)
@@ -35,8 +34,22 @@ class Stack(Matrix):
     bytes_of_a_group = property(
         lambda self: scale_bytes(self._each, self.k, self.scale_layout, self.format))
 
+    scale_rows = 0  # the rows of a group have one tensor scale
+
+    @property
+    def group_scales(self):
+        several = getattr(self._tensor_scale, "ndim", 0) == 1 and self._tensor_scale.shape[0] > 1
+        return self._tensor_scale if several else None
+
+    @property
+    def common_scale(self):
+        return self._tensor_scale if self.group_scales is None else 1.0
+
     def _bytes_of_scales(self, rows, k, scale_layout, format):
         return self._groups * scale_bytes(self._each, k, scale_layout, format)
+
+    def _scale_through(self, door, tensor_scale, rows):
+        return door.scale_of_groups(tensor_scale, "tensor_scale", self._groups)
 
     def __reduce__(self):
         codes = self._codes.reshape((self._groups, self._each, self._codes.shape[1]))
@@ -52,8 +65,8 @@ class Stack(Matrix):
 
 
 def stack(matrices):
-    """A Stack of Packed that are alike: shape, format, layout of scales, tensor scale. Copies them.
-    Experts are quantized with one tensor_scale, or come from a checkpoint that has one for all."""
+    """A Stack of Packed that are alike: shape, format, layout of scales. Copies them. Each keeps its
+    tensor scale, of which there is one in each; nothing waits for one on a device."""
     matrices = list(matrices)
     if not matrices:
         raise ValueError("matrices are none; a stack has one or more")
@@ -65,15 +78,23 @@ def stack(matrices):
             if getattr(one, what) != getattr(first, what):
                 raise ValueError(f"matrix {i} has {what} {getattr(one, what)}, matrix 0 has "
                                  f"{getattr(first, what)}")
-        if one.scale_rows or float(arrays.item(one.tensor_scale)) != float(
-                arrays.item(first.tensor_scale)):
-            raise ValueError(f"matrix {i} has another tensor_scale than matrix 0; a grouped "
-                             "product has one for all groups")
+        if one.scale_rows:
+            raise ValueError(f"matrix {i} has several tensor scales; a group has one")
     matrices = [one.current() for one in matrices]
     codes = arrays.joined([one.codes[:, :first.k // 2] for one in matrices])
     return Stack(codes.reshape((len(matrices), first.rows, first.k // 2)),
                  arrays.joined([one.scales for one in matrices]), len(matrices), first.rows,
-                 first.k, first.tensor_scale, first.scale_layout, first.format)
+                 first.k, _scale_of(arrays, matrices), first.scale_layout, first.format)
+
+
+def _scale_of(arrays, matrices):
+    """One where all have the same number or the same array, else float32 [groups]."""
+    scales = [one.tensor_scale for one in matrices]
+    numbers = all(isinstance(scale, float) for scale in scales)
+    if all(scale == scales[0] if numbers else scale is scales[0] for scale in scales):
+        return scales[0]
+    return arrays.joined([arrays.full(1, scale, one.codes) if isinstance(scale, float) else
+                          scale.reshape(-1) for scale, one in zip(scales, matrices)])
 
 
 def product(x, ends, b, out_dtype, bias, activation, alpha, out, launch, rows_hint, gate=None):
@@ -116,10 +137,9 @@ def product(x, ends, b, out_dtype, bias, activation, alpha, out, launch, rows_hi
         if door.gpu:
             _optional.device.grouped(operands, ends, rows_hint, gate)
         else:
-            desc = describe_grouped(arrays, b, operands, gate)
-            abi.check(abi.lib.nvfp4_grouped_reference(abi.GroupedDescFields(
-                gemm=abi.addressof(desc), rows=arrays.address(ends), rows_kind=abi.ROWS_ENDS,
-                rows_hint=rows_hint)))
+            alphas = group_alphas(operands, gate)  # kept, as desc is, until the library has read them
+            desc, groups = describe_grouped(arrays, operands, ends, rows_hint, gate, alphas)
+            abi.check(abi.lib.nvfp4_grouped_reference(groups))
     except abi.Error as error:
         if out is not None and error.status == abi.OVERLAP:
             raise ValueError(f"out shares memory with what is read: {error}") from None

@@ -108,6 +108,29 @@ class Table(test_python_door.Table):
                 values = np.asarray(scale.numpy() if hasattr(scale, "numpy") else scale)
                 self.assertEqual(values.reshape(-1).tolist(), [1.0] * values.size)
 
+    def test_tensor_scales_of_groups(self):
+        """The device's products beside those of NumPy's arrays, each group's rows with its own
+        tensor scale."""
+        there, here = (door_table.Operands(kind) for kind in (self.kind, test_python_door.OnNumpy))
+        scales = np.array([0.5, 2], np.float32)
+
+        def products(o, of):
+            def stack(scale):
+                return o.stack(tensor_scale=scale if isinstance(scale, float) else of(scale))
+
+            def out():
+                return of(np.zeros((door_table.M, door_table.N), np.float32))
+
+            x, ends = o.packed(o.a.with_scales("linear"), scale_layout="linear"), of(o.ends)
+            yield nvfp4gemm.grouped_linear(of(o.x), ends, stack(scales), out=out())
+            yield nvfp4gemm.grouped_linear(x, ends, stack(scales), alpha=0.25, out=out())
+            for gate, up in ((scales, 0.25), (0.25, scales), (scales, scales[::-1].copy())):
+                yield nvfp4gemm.grouped_gated_linear(x, ends, stack(gate), stack(up), out=out())
+
+        for found, expected in zip(products(there, self.kind.of), products(here, np.array)):
+            self.assertTrue(np.isfinite(expected).all() and expected.any(1).all())
+            np.testing.assert_allclose(np.asarray(found.numpy()), expected, rtol=1e-5)
+
     def test_memory_given_back_after_a_packed_was_made(self):
         o = door_table.Operands(self.kind)
         for part in ("codes", "scales"):

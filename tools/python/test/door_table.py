@@ -186,7 +186,18 @@ def parts_of_packed(o):
     yield Argument("Stack", "tensor_scale", np.array(0.25, np.float32),
                    lambda v: (nvfp4gemm.grouped_linear(o.of(o.x), o.of(o.ends),
                                                        o.stack(tensor_scale=v)),),
-                   equal=("a list",))
+                   equal=("a list", "one element too many"))
+    two = np.array([0.25, 1], np.float32)
+    for alpha in (1.0, 0.7):  # used where they are, and multiplied
+        yield Argument(f"Stack, scales of groups, alpha {alpha}", "tensor_scale", two,
+                       lambda v, alpha=alpha: (nvfp4gemm.grouped_linear(
+                           o.of(o.x), o.of(o.ends), o.stack(tensor_scale=v), alpha=alpha),),
+                       equal=("no dimension", "a scalar of NumPy"))
+    yield Argument("Stack as up, scales of groups", "tensor_scale", two,
+                   lambda v: (nvfp4gemm.grouped_gated_linear(
+                       o.packed(o.a.with_scales("linear"), scale_layout="linear"), o.of(o.ends),
+                       o.stack(tensor_scale=o.of(two)), o.stack(tensor_scale=v)),),
+                   equal=("no dimension", "a scalar of NumPy"))
     yield Argument("Packed, linear scales", "scales", o.linear_scales.reshape(N, K // 16),
                    lambda v: o.products(o.b, scales=v, scale_layout="linear"))
 

@@ -13,6 +13,8 @@ import nvfp4gemm
 N, K = 40, 64
 # Groups without rows first, in the middle and last; one row; all rows in one.
 ENDS = ([0, 3, 3, 4, 9, 9], [9, 9, 9, 9, 9, 9], [1, 2, 3, 4, 5, 9])
+# Of each group, so that a product of three factors has other bits in another order.
+SCALES = [0.0021, 0.0013, 0.0047, 0.0029, 0.0011, 0.0033]
 
 
 def floats(seed, *shape, dtype=np.float16):
@@ -33,24 +35,44 @@ class Grouped(unittest.TestCase):
     def setUp(self):
         self.x, self.bias = floats(1, 9, K), floats(2, N)
 
-    def matrices(self, format_="nvfp4"):
-        scale = 0.002 if format_ == "nvfp4" else None
-        return [nvfp4gemm.quantize(floats(seed, N, K), scale, format=format_)
-                for seed in range(3, 9)]
+    def matrices(self, format_="nvfp4", scales=SCALES):
+        return [nvfp4gemm.quantize(floats(seed, N, K), scale if format_ == "nvfp4" else None,
+                                   format=format_) for seed, scale in enumerate(scales, 3)]
 
     def test_rows_have_the_bits_of_their_group(self):
-        for format_ in ("nvfp4", "mxfp4"):
-            matrices = self.matrices(format_)
-            weights = nvfp4gemm.stack(matrices)
+        for matrices in (self.matrices(), self.matrices(scales=SCALES[:1] * 6),
+                         self.matrices("mxfp4")):
+            weights, format_ = nvfp4gemm.stack(matrices), matrices[0].format
             packed = nvfp4gemm.quantize(self.x, scale_layout="linear", format=format_)
+            tokens = [self.x, packed]
+            if format_ == "nvfp4":
+                tokens.append(packed.replace(tensor_scale=np.array(0.0017, np.float32)))
             for ends in ENDS:
-                for x in (self.x, packed):
+                for x in tokens:
                     found = nvfp4gemm.grouped_linear(
                         x, np.array(ends, np.int32), weights, self.bias, activation="silu",
-                        out_dtype=np.float32, alpha=0.5, rows_hint=2)
+                        out_dtype=np.float32, alpha=0.7, rows_hint=2)
                     np.testing.assert_array_equal(found, of_one(
-                        x, ends, matrices, bias=self.bias, activation="silu", alpha=0.5,
+                        x, ends, matrices, bias=self.bias, activation="silu", alpha=0.7,
                         out_dtype=np.float32))
+
+    def test_tensor_scales_are_kept(self):
+        alike, differ = self.matrices(scales=SCALES[:1] * 6), self.matrices()
+        self.assertEqual(nvfp4gemm.stack(alike).tensor_scale, alike[0].tensor_scale)
+        as_arrays = [one.replace(tensor_scale=np.array(one.tensor_scale, np.float32))
+                     for one in differ[:3]] + differ[3:]
+        for matrices in (differ, as_arrays):
+            weights = nvfp4gemm.stack(matrices)
+            self.assertEqual(weights.tensor_scale.dtype, np.float32)
+            np.testing.assert_array_equal(weights.tensor_scale, np.float32(SCALES))
+            self.assertIn("tensor scale for each group", repr(weights))
+        one = as_arrays[0].tensor_scale
+        shared = nvfp4gemm.stack([m.replace(tensor_scale=one) for m in differ])
+        self.assertEqual(shared.tensor_scale.shape, ())
+        alone = nvfp4gemm.stack(as_arrays[:1])
+        np.testing.assert_array_equal(
+            nvfp4gemm.grouped_linear(self.x, np.array([9], np.int32), alone),
+            nvfp4gemm.mm(self.x, as_arrays[0], batch_invariant=True))
 
     def test_quantized_input_and_leading_dimensions(self):
         weights, ends = nvfp4gemm.stack(self.matrices()), np.array(ENDS[0], np.int32)
@@ -104,13 +126,17 @@ class Grouped(unittest.TestCase):
                 (lambda: nvfp4gemm.stack([]), "matrices are none"),
                 (lambda: nvfp4gemm.stack([matrices[0], matrices[1].slice_rows(0, 8)]),
                  "matrix 1 has shape"),
-                (lambda: nvfp4gemm.stack([matrices[0], matrices[1].replace(tensor_scale=0.5)]),
-                 "matrix 1 has another tensor_scale"),
+                (lambda: nvfp4gemm.stack([matrices[0], matrices[1].replace(
+                    tensor_scale=np.ones(N, np.float32))]), "matrix 1 has several tensor scales"),
                 (lambda: nvfp4gemm.Stack(zeros[0], zeros[0], 2, N, K), "codes are"),
                 (lambda: nvfp4gemm.Stack(zeros, np.zeros(512, np.uint8), 2, N, K),
                  "scales are .512,., 512 bytes; expected 1024"),
                 (lambda: weights.replace(tensor_scale=np.ones(2, np.float32)),
-                 "tensor_scale is .2,.; all groups have one")):
+                 "tensor_scale is .2,.; expected a number or one float32, or 6 of them"),
+                (lambda: weights.replace(tensor_scale=np.ones(6 * N, np.float32)),
+                 "tensor_scale is .240,.; expected a number"),
+                (lambda: nvfp4gemm.stack(self.matrices("mxfp4")).replace(
+                    tensor_scale=np.ones(6, np.float32)), "mxfp4 has none")):
             with self.subTest(words), self.assertRaisesRegex(
                     (TypeError, ValueError, nvfp4gemm.Error), words):
                 call()
@@ -121,13 +147,17 @@ class Gated(unittest.TestCase):
 
     def setUp(self):
         self.x, self.biases = floats(1, 9, K), (floats(2, N), floats(12, N))
-        self.pairs = [[nvfp4gemm.quantize(floats(seed, N, K), 0.002 + i / 1e4)
-                       for seed in range(3 + 20 * i, 9 + 20 * i)] for i in range(2)]
+        self.pairs = self.matrices(SCALES, SCALES[::-1])
         self.gate, self.up = map(nvfp4gemm.stack, self.pairs)
 
-    def of_one(self, x, ends, **options):
+    def matrices(self, *scales):
+        """Those of gate and of up, with these tensor scales."""
+        return [[nvfp4gemm.quantize(floats(seed, N, K), one) for seed, one in
+                 enumerate(of_groups, 3 + 20 * i)] for i, of_groups in enumerate(scales)]
+
+    def of_one(self, x, ends, pairs=None, **options):
         begin, parts = 0, []
-        for end, gate, up in zip(ends, *self.pairs):
+        for end, gate, up in zip(ends, *(pairs or self.pairs)):
             rows = x.slice_rows(begin, end) if isinstance(x, nvfp4gemm.Packed) else x[begin:end]
             parts.append(nvfp4gemm.gated_linear(rows, gate, up, *self.biases, **options))
             begin = end
@@ -143,6 +173,18 @@ class Gated(unittest.TestCase):
                         out_dtype=np.float32, rows_hint=2, **options)
                     np.testing.assert_array_equal(
                         found, self.of_one(x, ends, out_dtype=np.float32, **options))
+
+    def test_either_matrix_may_have_a_tensor_scale_of_each_group(self):
+        ends, alike = ENDS[2], [0.002] * 6
+        packed = nvfp4gemm.quantize(self.x, scale_layout="linear")
+        for scales in ((SCALES, alike), (alike, SCALES), (alike, [0.003] * 6)):
+            pairs = self.matrices(*scales)
+            for x in (self.x, packed):
+                found = nvfp4gemm.grouped_gated_linear(
+                    x, np.array(ends, np.int32), *map(nvfp4gemm.stack, pairs), *self.biases,
+                    out_dtype=np.float32)
+                np.testing.assert_array_equal(
+                    found, self.of_one(x, ends, pairs, out_dtype=np.float32))
 
     def test_quantized_input_and_codes_that_lie_apart(self):
         ends = np.array(ENDS[0], np.int32)
@@ -175,13 +217,18 @@ class Gated(unittest.TestCase):
 
 
 class OnTorch(gpus.OnTorch):
+    def matrices(self, device):
+        return [nvfp4gemm.quantize(self.torch.from_numpy(floats(seed, N, K)).to(device), scale)
+                for seed, scale in enumerate(SCALES, 3)]
+
     def test_rows_have_the_bits_of_their_group(self):
         torch = self.torch
         for device in self.devices:
             x = torch.from_numpy(floats(1, 9, K)).to(device).bfloat16()
-            matrices = [nvfp4gemm.quantize(torch.from_numpy(floats(seed, N, K)).to(device), 0.002)
-                        for seed in range(3, 9)]
+            matrices = self.matrices(device)
             weights = nvfp4gemm.stack(matrices)
+            self.assertEqual((weights.tensor_scale.device.type, weights.tensor_scale.tolist()),
+                             (device, torch.tensor(SCALES).tolist()))
             for a in (x, nvfp4gemm.quantize(x, scale_layout="linear")):
                 for ends in ENDS:
                     there = torch.tensor(ends, dtype=torch.int32, device=device)
@@ -212,9 +259,8 @@ class OnTorch(gpus.OnTorch):
         for device in self.devices:
             x = torch.from_numpy(floats(1, 9, K)).to(device).bfloat16()
             bias = torch.from_numpy(floats(2, N)).to(device)
-            weights = nvfp4gemm.stack(
-                [nvfp4gemm.quantize(torch.from_numpy(floats(seed, N, K)).to(device), 0.002)
-                 for seed in range(3, 9)])
+            weights = nvfp4gemm.stack(self.matrices(device))
+            ups = nvfp4gemm.stack(self.matrices(device)[::-1])
             ends = torch.tensor(ENDS[0], dtype=torch.int32, device=device)
             a, out = nvfp4gemm.quantize(x, scale_layout="linear"), torch.zeros(9, N, device=device)
             cases = (
@@ -224,14 +270,49 @@ class OnTorch(gpus.OnTorch):
                     out_dtype=torch.float32, rows_hint=3),
                 lambda x, ends: nvfp4gemm.grouped_linear(x, ends, weights, quantize_input=True),
                 lambda x, ends: nvfp4gemm.grouped_linear(a, ends, weights, out=out) + x.sum(),
-                lambda x, ends: nvfp4gemm.grouped_gated_linear(x, ends, weights, weights, bias,
-                                                               bias, limit=7) * 2)
+                lambda x, ends: nvfp4gemm.grouped_gated_linear(x, ends, weights, ups, bias, bias,
+                                                               limit=7) * 2)
             for i, layer in enumerate(cases):
                 with self.subTest(device=device, case=i):
                     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
                     found, expected = compiled(x, ends), layer(x, ends)
                     self.assertEqual((found.dtype, found.shape), (expected.dtype, expected.shape))
                     self.assertTrue(torch.equal(found, expected))
+
+    def test_a_graph_reads_the_tensor_scales_of_each_replay(self):
+        """Tensor scales of matrices that lie on the device are stacked, used and captured without
+        a word from the device to the host."""
+        torch = self.torch
+        if "cuda" not in self.devices:
+            self.skipTest("a graph of a Hopper GPU")
+        x = torch.from_numpy(floats(1, 9, K)).cuda().bfloat16()
+        ends = torch.tensor(ENDS[2], dtype=torch.int32, device="cuda")
+        on_device = [torch.tensor(scale, device="cuda") for scale in SCALES]
+        matrices = [one.replace(tensor_scale=scale)
+                    for one, scale in zip(self.matrices("cuda"), on_device)]
+        mode = torch.cuda.get_sync_debug_mode()
+        torch.cuda.set_sync_debug_mode("error")
+        self.addCleanup(torch.cuda.set_sync_debug_mode, mode)
+        gate, up = nvfp4gemm.stack(matrices), nvfp4gemm.stack(matrices[::-1])
+
+        def layer():  # an alpha that is not 1 is multiplied on the device
+            return (nvfp4gemm.grouped_linear(x, ends, gate, alpha=0.7),
+                    nvfp4gemm.grouped_linear(nvfp4gemm.quantize(x, 0.01, scale_layout="linear"),
+                                             ends, gate, out_dtype=torch.bfloat16),
+                    nvfp4gemm.grouped_gated_linear(x, ends, gate, up))
+
+        layer()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            captured = layer()
+        for factor in (1, 3, -0.5):
+            gate.tensor_scale.mul_(factor)
+            up.tensor_scale.mul_(2 * factor)
+            graph.replay()
+            for found, expected in zip(captured, layer()):
+                self.assertTrue(torch.equal(found, expected))
+                self.assertTrue(bool(found.any()))
 
 
 if __name__ == "__main__":

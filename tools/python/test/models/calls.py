@@ -10,9 +10,12 @@ BYTES = {abi.F16: 2, abi.BF16: 2, abi.F32: 4}
 BLOCKS = {0: 16, 1: 32, 2: 16}  # elements of a scale, by operand_format
 
 
-def arrays_of(desc, rows):
-    """{field of the GemmDesc, or "rows": bytes behind it} of a grouped product with linear token
-    scales."""
+OF_GROUPS = "rows", "group_alpha", "group_alpha2"  # of the GroupedDesc, 4 bytes for each group
+
+
+def arrays_of(desc, grouped):
+    """{field of the GemmDesc, or one of OF_GROUPS: bytes behind it} of a grouped product with
+    linear token scales."""
     block = BLOCKS[desc.operand_format]
     sizes = {"b": desc.l * desc.b_batch_stride // 2,
              "b_scales": desc.l * desc.b_scales_batch_stride_bytes,
@@ -27,8 +30,19 @@ def arrays_of(desc, rows):
         sizes["bias"] = sizes["bias2"] = desc.n * BYTES[desc.bias_type]
     found = {name: ctypes.string_at(getattr(desc, name), size) for name, size in sizes.items()
              if getattr(desc, name)}
-    found["rows"] = ctypes.string_at(rows, 4 * desc.l)
+    found.update({name: ctypes.string_at(getattr(grouped, name), 4 * desc.l) for name in OF_GROUPS
+                  if getattr(grouped, name)})
     return found
+
+
+def grouped_desc(desc, rows_hint, at):
+    """The GroupedDesc of desc, with both's arrays at these addresses."""
+    for name, address in at.items():
+        if name not in OF_GROUPS:
+            setattr(desc, name, address)
+    return abi.GroupedDescFields(
+        gemm=abi.addressof(desc), rows_kind=abi.ROWS_ENDS, rows_hint=rows_hint,
+        **{name: at[name] for name in OF_GROUPS if name in at})
 
 
 class Call:
@@ -38,9 +52,9 @@ class Call:
     def __init__(self, grouped):
         desc = abi.GemmDescFields.from_buffer_copy(
             abi.GemmDescFields.from_address(grouped.gemm))
-        self.arrays = arrays_of(desc, grouped.rows)
+        self.arrays = arrays_of(desc, grouped)
         for name in self.arrays:
-            if name != "rows":
+            if name not in OF_GROUPS:
                 setattr(desc, name, None)
         self.fields, self.rows_hint = bytes(desc), grouped.rows_hint
 

@@ -17,6 +17,7 @@ import sys
 import package  # noqa: F401
 import numpy as np
 
+from calls import grouped_desc
 from nvfp4gemm import abi
 
 ALIGNED = 256
@@ -76,12 +77,7 @@ class Grouped:
         if a is not None:
             self.at["a"] = a
         self.desc = call.desc()
-        for name, address in self.at.items():
-            if name != "rows":
-                setattr(self.desc, name, address)
-        self.grouped = abi.GroupedDescFields(
-            gemm=abi.addressof(self.desc), rows=self.at["rows"], rows_kind=abi.ROWS_ENDS,
-            rows_hint=call.rows_hint)
+        self.grouped = grouped_desc(self.desc, call.rows_hint, self.at)
         self.write(**call.arrays)
 
     def supported(self):
@@ -135,11 +131,7 @@ def reference(call, **arrays):
         kept.append(ctypes.create_string_buffer(len(data) + ALIGNED))
         at[name] = -(-abi.addressof(kept[-1]) // ALIGNED) * ALIGNED
         ctypes.memmove(at[name], data, len(data))
-        if name != "rows":
-            setattr(desc, name, at[name])
-    abi.check(abi.lib.nvfp4_grouped_reference(abi.GroupedDescFields(
-        gemm=abi.addressof(desc), rows=at["rows"], rows_kind=abi.ROWS_ENDS,
-        rows_hint=call.rows_hint)))
+    abi.check(abi.lib.nvfp4_grouped_reference(grouped_desc(desc, call.rows_hint, at)))
     return ctypes.string_at(at["d"], len(call.arrays["d"]))
 
 

@@ -85,9 +85,10 @@ class Mxfp4:
 
 
 class Model:
-    """One of the three. `alike`: experts do not differ in what a grouped product has once, tensor
-    scale and bias; otherwise they do, as in every file of these programs. `input_scale`: of the
-    tokens of 4-bit layers, in files of ModelOpt and compressed-tensors."""
+    """One of the three. Each matrix of an expert has its own tensor scale where its format has one.
+    `alike`: experts do not differ in what a grouped product has once, the bias; otherwise they do,
+    as in every file of gpt-oss. `input_scale`: of the tokens of 4-bit layers, in files of ModelOpt
+    and compressed-tensors."""
 
     def __init__(self, name, alike, input_scale=None):
         self.name, self.alike, self.input_scale = name, alike, input_scale
@@ -142,7 +143,7 @@ class Model:
         exact = []
         for part, matrices in parts.items():
             exact.append(torch.stack([
-                self._nvfp4(f"{block}.{e}.{part}", one, largest(matrices if self.alike else one))
+                self._nvfp4(f"{block}.{e}.{part}", one, largest(one))
                 for e, one in enumerate(matrices)]))
         self.exact_state[key] = torch.cat(exact, 1)
 
