@@ -19,7 +19,7 @@ import gpus
 import numpy as np
 import nvfp4gemm
 from nvfp4gemm import checkpoints
-from nvfp4gemm.nn import Linear, load_linear, replace_linear
+from nvfp4gemm.nn import Experts, Linear, load_linear, replace_linear
 
 GPU = not gpus.why_not(torch, 1)
 HOPPER = GPU and torch.cuda.get_device_capability() == (9, 0)
@@ -29,6 +29,43 @@ DEVICES = ["cpu", "cuda"] if HOPPER else ["cpu"]
 def linear(n, k, bias=True, device="cpu"):
     torch.manual_seed(n + k)
     return torch.nn.Linear(k, n, bias, dtype=torch.bfloat16, device=device)
+
+
+class Blocks(unittest.TestCase):
+    """Experts, each matrix with a tensor scale of its own."""
+
+    @staticmethod
+    def block(seed, device):
+        generator = torch.Generator().manual_seed(seed)
+        return Experts(*([nvfp4gemm.quantize((torch.randn(shape, generator=generator) * (i + 1))
+                                             .to(device)) for i, shape in enumerate(part)]
+                         for part in ([(48, 64)] * 3, [(48, 64)] * 3, [(64, 48)] * 3)))
+
+    def test_state_and_casts(self):
+        for device in DEVICES:
+            torch.manual_seed(3)
+            one, other = self.block(1, device), self.block(2, device)
+            x = torch.randn(5, 64, device=device).bfloat16()
+            index = torch.tensor([[0, 1], [2, 0], [1, 2], [2, 1], [0, 2]], device=device)
+            weights = torch.rand(5, 2, device=device)
+            expected = one(x, index, weights)
+            self.assertFalse(torch.equal(other(x, index, weights), expected))
+            state = one.state_dict()
+            for part in ("gate", "up", "down"):
+                self.assertEqual(state[f"{part}_tensor_scale"].shape, (3,))
+                self.assertEqual(len(set(state[f"{part}_tensor_scale"].tolist())), 3)
+            other.load_state_dict(state)
+            for again in (other, copy.deepcopy(one), copy.deepcopy(one).half(),
+                          copy.deepcopy(one).cpu().to(device)):
+                self.assertEqual(again.gate_tensor_scale.dtype, torch.float32)
+                self.assertTrue(torch.equal(again(x, index, weights), expected))
+            compiled = torch.compile(one, fullgraph=True, backend="aot_eager")
+            self.assertTrue(torch.equal(compiled(x, index, weights), expected))
+            alike = nvfp4gemm.quantize(torch.randn(48, 64, device=device), 0.01)
+            down = nvfp4gemm.quantize(torch.randn(64, 48, device=device), 0.01)
+            alike = Experts([alike] * 3, [alike] * 3, [down] * 3)
+            alike.load_state_dict(state)
+            self.assertTrue(torch.equal(alike(x, index, weights), expected))
 
 
 class Layer(unittest.TestCase):

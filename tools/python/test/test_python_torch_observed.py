@@ -73,7 +73,7 @@ class Calls(unittest.TestCase):
         self.w = w.dequantize()
         up, packed = (nvfp4gemm.quantize(self.normal(seed, rows, K))
                       for seed, rows in ((5, N), (6, M)))
-        many = nvfp4gemm.stack([w, w])
+        many, ups = nvfp4gemm.stack([w, w]), nvfp4gemm.stack([up, w])  # one tensor scale, and two
         ends = torch.tensor([2, M], dtype=torch.int32, device=self.device)
         layer = nn.Linear(w, self.bias)
 
@@ -100,10 +100,11 @@ class Calls(unittest.TestCase):
                 lambda x, out: nvfp4gemm.gated_linear(x, w, up, out=out), M, N),
             "grouped_linear": lambda x: nvfp4gemm.grouped_linear(x, ends, many),
             "grouped_linear, 4-bit x": lambda x: nvfp4gemm.grouped_linear(
-                x, ends, many, quantize_input=True),
+                x, ends, ups, quantize_input=True),
+            "grouped_linear, alpha": lambda x: nvfp4gemm.grouped_linear(x, ends, ups, alpha=0.7),
             "grouped_linear into out": into(lambda x, out: nvfp4gemm.grouped_linear(
                 x, ends - 1, many, out=out), M, N),  # a row of no group, which stays
-            "grouped_gated_linear": lambda x: nvfp4gemm.grouped_gated_linear(x, ends, many, many),
+            "grouped_gated_linear": lambda x: nvfp4gemm.grouped_gated_linear(x, ends, many, ups),
             "nn.Linear": layer,
             "nn.Linear, 4-bit x": nn.Linear(w, self.bias, quantize_input=True),
         }
