@@ -7,7 +7,8 @@
 
 The layers that the folder has in 4 bits, and its blocks of experts, become nvfp4gemm.nn.Linear and
 nvfp4gemm.nn.Experts; the weights that they have in 16 bits otherwise are never allocated.
-transformers loads all the rest. One device; save_pretrained then writes the layers as their
+transformers loads all the rest, which has 16 or 32 bits: a folder with layers in FP8 or INT8, too,
+and one without 4-bit layers is refused (NotRead). One device; save_pretrained then writes the layers as their
 state_dict has them, which from_pretrained reads again.
 """
 import os
@@ -21,10 +22,25 @@ from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from nvfp4gemm import _experts, nn
 from nvfp4gemm._files import Checkpoint
+from nvfp4gemm._safetensors import shown
 
 # quant_method of config.json: our own, and those of other programs whose files we read.
 OWN = "nvfp4gemm"
 METHODS = (OWN, "modelopt", "compressed-tensors", "mxfp4")
+
+
+# What transformers loads as it is; it would cast other numbers, and drop the scales beside them.
+_NUMBERS = ("BF16", "F16", "F32", "F64", "BOOL", "I16", "I32", "I64", "U16", "U32", "U64")
+_SCALES = "weight_scale"  # how the names of scales beside a weight begin
+
+
+class NotRead(ValueError):
+    """A folder that is not read as it is meant. `tensor`: the first that is in no 4-bit layer and
+    no weight in 16 or 32 bits; None where there are no 4-bit layers."""
+
+    def __init__(self, tensor, text):
+        super().__init__(text)
+        self.tensor = tensor
 
 
 class Config(QuantizationConfigMixin):
@@ -59,6 +75,7 @@ class Quantizer(HfQuantizer):
         self.folder = os.path.dirname(checkpoint_files[0])
         names = (_own_layers(model, self.folder) if self.quantization_config.quant_method == OWN
                  else nn.in_4_bits(model, self.folder))
+        _check_the_rest(model, self.folder, names, checkpoint_files)
         self.aside = {name: model.get_submodule(name) for name in names}
         for name in names:
             nn.put(model, name, torch.nn.Identity())
@@ -78,6 +95,24 @@ class Quantizer(HfQuantizer):
         self.quantization_config.quant_method = OWN
         self.aside = {}
         return model
+
+
+def _check_the_rest(model, folder, names, files):
+    """Raises where transformers would load what is beside the 4-bit layers as other numbers."""
+    files = {os.path.basename(file) for file in files}
+    left_out = [re.compile(one) for one in model._keys_to_ignore_on_load_unexpected or ()]
+    ours = tuple(name + "." for name in names)
+    for name, tensor in sorted(Checkpoint(folder).tensors.items()):
+        if name.startswith(ours) or os.path.basename(tensor.file) not in files or any(
+                one.search(name) for one in left_out):
+            continue
+        last = name.rpartition(".")[2]
+        if tensor.dtype not in _NUMBERS or last.startswith(_SCALES):
+            raise NotRead(name, shown(
+                f"{folder} has {name} in {tensor.dtype}, which is of no 4-bit layer; beside those, "
+                "weights in 16 or 32 bits are read"))
+    if not names:
+        raise NotRead(None, f"{folder} has no 4-bit layers of this model")
 
 
 def _own_layers(model, folder):

@@ -10,6 +10,7 @@ import unittest
 
 import package  # noqa: F401
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, LlamaConfig
 from transformers.utils import logging
 
@@ -31,16 +32,20 @@ def tokens():
                          generator=torch.Generator().manual_seed(1))
 
 
-def with_config(made):
+def with_config(made, **options):
     """The folder of the model with the config.json that its program writes."""
     made.config.save_pretrained(made.folder.name)
-    path = os.path.join(made.folder.name, "config.json")
+    configure(made.folder.name, quant_method=METHOD[made.name], **options)
+    return made.folder.name
+
+
+def configure(folder, **options):
+    path = os.path.join(folder, "config.json")
     with open(path, encoding="utf-8") as file:
         config = json.load(file)
-    config.update(dtype="bfloat16", quantization_config={"quant_method": METHOD[made.name]})
+    config.update(dtype="bfloat16", quantization_config=options)
     with open(path, "w", encoding="utf-8") as file:
         json.dump(config, file)
-    return made.folder.name
 
 
 def logits(model):
@@ -74,13 +79,7 @@ class FromPretrained(unittest.TestCase):
 
     def test_tokens_in_4_bits(self):
         made = small.Model("Qwen3-MoE", True, 6 / 2688)
-        folder = with_config(made)
-        path = os.path.join(folder, "config.json")
-        with open(path, encoding="utf-8") as file:
-            config = json.load(file)
-        config["quantization_config"]["quantize_input"] = True
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(config, file)
+        folder = with_config(made, quantize_input=True)
         model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
         self.assertTrue(torch.equal(logits(model), logits(made.ours(quantize_input=True))))
         self.saved_and_loaded(model)
@@ -94,6 +93,72 @@ class FromPretrained(unittest.TestCase):
     def test_only_known_methods(self):
         with self.assertRaisesRegex(ValueError, "methods has 'awq'"):
             integration.register(["awq"])
+
+
+def in_8_bits(path, names, keep=lambda values: values.to(torch.float8_e4m3fn)):
+    """Those weights of a file in FP8, or what `keep` makes of them, with a scale beside each."""
+    tensors = load_file(path)
+    for name in names(tensors):
+        scale = tensors[name].float().abs().max() / 448
+        tensors[name] = keep(tensors[name].float() / scale)
+        tensors[name.removesuffix("weight") + "weight_scale"] = scale.reshape(1)
+    save_file(tensors, path, metadata={"format": "pt"})
+
+
+def llama():
+    torch.manual_seed(1)
+    return AutoModelForCausalLM.from_config(LlamaConfig(
+        vocab_size=96, hidden_size=64, intermediate_size=96, num_hidden_layers=1,
+        num_attention_heads=4, num_key_value_heads=2), dtype=torch.bfloat16)
+
+
+class OfOtherBits(unittest.TestCase):
+    """Weights that are neither 4-bit layers nor numbers of 16 or 32 bits. transformers would cast
+    them and drop their scales."""
+
+    def refused(self, folder, tensor):
+        with self.assertRaises(integration.NotRead) as refusal:
+            AutoModelForCausalLM.from_pretrained(folder)
+        self.assertEqual(refusal.exception.tensor, tensor)
+
+    def test_a_folder_in_8_bits(self):
+        kept = {"FP8": lambda values: values.to(torch.float8_e4m3fn),
+                "INT8": lambda values: values.to(torch.int8),
+                "numbers with scales": lambda values: values.bfloat16()}
+        for what, keep in kept.items():
+            for method in ("compressed-tensors", "modelopt", "nvfp4gemm"):
+                with self.subTest(what, method=method), tempfile.TemporaryDirectory() as folder:
+                    llama().save_pretrained(folder)
+                    configure(folder, quant_method=method)
+                    in_8_bits(os.path.join(folder, "model.safetensors"), lambda tensors: sorted(
+                        name for name in tensors if name.endswith("_proj.weight")), keep)
+                    begin = "model.layers.0.mlp.down_proj.weight"
+                    self.refused(folder, begin + "_scale" * (keep is kept["numbers with scales"]))
+
+    def test_some_layers_in_8_bits(self):
+        for name in ("Qwen3-MoE", "DeepSeek-V3"):
+            with self.subTest(name):
+                made = small.Model(name, alike=True)
+                folder = with_config(made)
+                in_8_bits(os.path.join(folder, "model.safetensors"), lambda _: ["lm_head.weight"])
+                self.refused(folder, "lm_head.weight")
+
+    def test_what_the_model_does_not_read(self):
+        """A part of another model, which its class leaves out."""
+        made = small.Model("DeepSeek-V3", alike=True)
+        folder = with_config(made)
+        path = os.path.join(folder, "model.safetensors")
+        tensors = load_file(path)
+        tensors["model.layers.61.eh_proj.weight"] = torch.ones(16, 16).to(torch.float8_e4m3fn)
+        save_file(tensors, path)
+        AutoModelForCausalLM.from_pretrained(folder)
+
+    def test_a_folder_in_16_bits(self):
+        for method in integration.METHODS:
+            with self.subTest(method), tempfile.TemporaryDirectory() as folder:
+                llama().save_pretrained(folder)
+                configure(folder, quant_method=method)
+                self.refused(folder, None)
 
 
 class RoundTrip(unittest.TestCase):
