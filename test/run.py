@@ -54,7 +54,7 @@ class Job:
             self.counts = (0, 1, 0)
             self.broken = f"ended with status {status} before its tests were done"
         elif sum(self.counts) == 0:
-            self.counts, self.broken = (0, 1, 0), "no test of that name"
+            self.counts, self.broken = (0, 1, 0), "executed no test"
         elif status != 0 and self.counts[1] == 0:
             self.counts = (self.counts[0], 1, self.counts[2])
             self.broken = f"ended with status {status}"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a test program answers to whoever picks tests by name (tools/testing/session.h).
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <climits>
@@ -8,6 +9,8 @@
 #include <string>
 
 #include "tools/testing/catch.h"
+#include "tools/testing/left_out.h"
+#include "tools/testing/session.h"
 
 namespace {
 
@@ -19,7 +22,9 @@ int status_of(const std::string& arguments) {
   const std::string command = "NVFP4_TALLY=/dev/null NVFP4_TIMES=/dev/null " +
                               std::string(launcher ? launcher : "") + " '" + path + "' " +
                               arguments + " >/dev/null 2>&1";
-  return std::system(command.c_str());
+  const int status = std::system(command.c_str());
+  REQUIRE(WIFEXITED(status));
+  return WEXITSTATUS(status);
 }
 
 }  // namespace
@@ -29,4 +34,24 @@ TEST_CASE("A run whose filter fits no test fails") {
   CHECK(status_of("'[no such tag]'") != 0);
   CHECK(status_of("'quantiles are samples whatever their order'") == 0);
   CHECK(status_of("--help") == 0);
+}
+
+// Hidden, so that only the test below runs them.
+TEST_CASE("a test of another device", "[.another_device]") { support::leave_out(); }
+TEST_CASE("a test of another device that fails", "[.fails_on_another_device]") {
+  support::leave_out();
+  FAIL();
+}
+TEST_CASE("as many assertions fail as the status of a run that executed no test",
+          "[.fails_as_often]") {
+  for (int i = 0; i < support::kExecutedNone; ++i) CHECK(i < 0);
+}
+
+TEST_CASE("A run by name or tag whose tests are all left out fails by a status of its own") {
+  CHECK(status_of("'[another_device]'") == support::kExecutedNone);
+  CHECK(status_of("'a test of another device'") == support::kExecutedNone);
+  CHECK(status_of("'[another_device],quantiles are samples whatever their order'") == 0);
+  CHECK(status_of("'[fails_on_another_device]'") == 1);
+  CHECK(status_of("'[another_device],[fails_on_another_device]'") == 1);
+  CHECK(status_of("'[fails_as_often]'") == 1);
 }

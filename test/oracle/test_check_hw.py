@@ -73,6 +73,12 @@ class CheckHw(stand_in.StandIns):
         for bad in ("[late]", "~[late]~[.]"):
             done = self.run_script("gemm", BAD=bad)
             self.assertEqual((done.returncode, done.stdout), (1, "[late]\n~[late]~[.]\n"))
+        # Products that this GPU has no kernel for are no failure, and no reason to run no others.
+        self.write("nvfp4_test", 'echo "$1"; [ "$1" != "[late]" ] || exit 77\n')
+        done = self.run_script("gemm")
+        self.assertEqual((done.returncode, done.stdout), (0, "[late]\n~[late]~[.]\n"))
+        self.write("nvfp4_test", 'exit 77\n')
+        self.assertEqual(self.run_script("gemm").returncode, 77)
         # A time limit that passes has the status 124.
         self.write("nvfp4_test", 'echo "$1"; exit 124\n')
         done = self.run_script("gemm")
@@ -90,6 +96,10 @@ class CheckHw(stand_in.StandIns):
         self.write("emulator_hw_test", ":")
         done = self.run_script("ptx")
         self.assertEqual((done.returncode, done.stdout), (0, "failed: nothing\n"))
+        self.write("emulator_hw_test", "[ \"$1\" != '[wgmma]' ] || exit 77\n")
+        done = self.run_script("ptx")
+        self.assertEqual((done.returncode, done.stdout),
+                         (0, "other GPUs' tests: wgmma\nfailed: nothing\n"))
 
     def test_each_part_of_the_package_is_tested_and_counts(self):
         self.write("torch-python", """

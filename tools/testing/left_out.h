@@ -4,7 +4,7 @@
 
 namespace support {
 
-// The running test case is not counted, but where it fails.
+// The running test case counts as left out, unless it fails.
 void leave_out();
 
 }  // namespace support

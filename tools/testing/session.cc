@@ -21,10 +21,13 @@ extern "C" int NVFP4_CATCH_MAIN(int argc, char** argv);
 namespace {
 
 struct Tally {
-  unsigned long passed = 0, failed = 0, skipped = 0;
+  unsigned long passed = 0, failed = 0, skipped = 0, others = 0;  // others: left out
   std::string name, skip_reason;
   bool skipping = false, left_out = false;
-  bool started = false, run_ended = false;  // no run: --help
+  bool run_ended = false;  // no run: --help
+  bool filtered = false;   // by name or tag
+
+  bool executed_none() const { return run_ended && passed + failed + skipped == 0; }
 };
 Tally tally;
 
@@ -61,7 +64,6 @@ struct Counter : ListenerBase {
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
     tally.name = info.name;
     tally.skipping = tally.left_out = false;
-    tally.started = true;
     began = cpu_seconds();
   }
 
@@ -71,7 +73,7 @@ struct Counter : ListenerBase {
     if (stats.totals.testCases.failed > 0) {
       ++tally.failed;
     } else if (tally.left_out) {
-      return;
+      ++tally.others;
     } else if (tally.skipping) {
       ++tally.skipped;
       std::printf("skipped: %s: %s\n", tally.name.c_str(), tally.skip_reason.c_str());
@@ -80,11 +82,25 @@ struct Counter : ListenerBase {
     }
   }
 
-  void testRunEnded(const Catch::TestRunStats&) override { tally.run_ended = true; }
+  void testRunEnded(const Catch::TestRunStats&) override {
+    tally.run_ended = true;
+    tally.filtered = m_config->hasTestFilters();
+  }
 
   double began = 0;
 };
 CATCH_REGISTER_LISTENER(Counter)
+
+// The status of the program, from that of Catch2, which is the number of failed assertions.
+int status_of(int result) {
+  if (!tally.executed_none()) return result == 0 ? 0 : 1;
+  if (tally.others == 0) {
+    std::fprintf(stderr, "no test has such a name or tag\n");
+    return 1;
+  }
+  std::fprintf(stderr, "no test was executed: all of them are left out on this device\n");
+  return tally.filtered ? support::kExecutedNone : 0;
+}
 
 }  // namespace
 
@@ -107,12 +123,9 @@ int support::run_tests(int argc, char** argv) {
     std::fprintf(stderr, "cannot write the tally to %s\n", path);
     return 1;
   }
+  if (tally.others > 0) std::printf("%lu left out on this device\n", tally.others);
   std::fprintf(out, "%lu passed, %lu failed, %lu skipped\n", tally.passed, tally.failed,
                tally.skipped);
   if (out != stdout) std::fclose(out);
-  if (tally.run_ended && !tally.started) {
-    std::fprintf(stderr, "no test has such a name or tag\n");
-    return 1;
-  }
-  return result;
+  return status_of(result);
 }
