@@ -10,7 +10,7 @@ CC       ?= gcc
 # What `make setup` found. Goals that need it make it first: make builds an included file that is
 # missing or old, then reads everything again.
 SETUP    := .tools/setup.mk
-ifneq ($(filter setup run test mutants picture,$(MAKECMDGOALS)),)
+ifneq ($(filter setup run try test mutants picture,$(MAKECMDGOALS)),)
 include $(SETUP)
 else ifneq ($(wildcard $(SETUP)),)
 include $(SETUP)

@@ -36,7 +36,7 @@ $(addsuffix /host/words/build_info.o,$(B)/obj $(B)/abi $(B)/tsan): \
 compile_images = $(call say,CC)$(CC) -I. $(CPPFLAGS) $(CFLAGS) -c $< -Wa,-I,$(@D)/images \
   -DIMAGES_SUM=$$(cat $(@D)/images/* | cksum | cut -d' ' -f1) -o $@
 $(B)/obj/host/images.o: host/run/images.S host/plan/images.def host/plan/quantizer_images.def \
-                         $(KERNEL_FATBINS) $(IMAGES_FROM)
+                         $(KERNEL_FATBINS) $(COMPILER_TXT) $(IMAGES_FROM)
 	@mkdir -p $(@D)
 	@kernel/images.sh '$(GPUS)' $(KERNEL_OUT) $(@D)/images
 	$(compile_images)

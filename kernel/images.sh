@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # images.sh "GPUS" [ptx]: which images a library has. images.sh "GPUS" [ptx] FROM TO: writes the
 # folder TO for host/run/images.S, with a link to the file of FROM for each of them, an empty file
-# for each of the others, and gpus.txt.
+# for each of the others, gpus.txt and compiler.txt.
 #
-# A line NAME:FILE:1 for each image of images.def and then of
+# Prints a line NAME:FILE:1 for each image of images.def and then of
 # quantizer_images.def that a library for these compute capabilities has (10 * major + minor), and
 # NAME:FILE:0 for the others. "all" stands for every capability of arch.def. With ptx the library
 # has no cubin, and nothing of a GPU's second family. If a capability has no row, the one line is
@@ -19,11 +19,19 @@ if [ $# -eq 2 ]; then
   case $list in
     unknown*) echo "images.sh: GPUS=\"$gpus\": known are ${list#unknown }" >&2; exit 2 ;;
   esac
+  for row in $list; do
+    file=${row#*:} file=${file%:?}
+    if [ "${row##*:}" = 1 ] && [ ! -e "$1/$file" ]; then
+      echo "images.sh: $1 has no $file, which GPUS=\"$gpus\" needs" >&2
+      exit 2
+    fi
+  done
   rm -rf "$to" && mkdir -p "$to"
   echo "$list" | while IFS=: read -r _ file built; do
     if [ "$built" = 1 ]; then ln -s "$from/$file" "$to/$file"; else : >"$to/$file"; fi
   done
-  printf %s "$gpus" >"$to/gpus.txt"
+  printf %s "$gpus${ptx:+ by the PTX for NVFP4 tokens alone}" >"$to/gpus.txt"
+  cp "$1/compiler.txt" "$to/compiler.txt"
   exit 0
 fi
 cd "$(dirname "$0")/../host/plan"

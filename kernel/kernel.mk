@@ -96,9 +96,8 @@ to_cubin    = $(call say,PTXAS)$(KERNEL_PTXAS) -arch=$1 -v $< -o $@ 2> $@.report
   { cat $@.report; exit 1; }
 
 # zstd, which drivers unpack from 12.4 on, and the emulator; the kernels want 12.9 anyhow. Packing
-# for size takes forty times as long and saves 0.9 MB, so only what leaves this machine is packed
-# so.
-PACK        ?= $(if $(filter dist install wheel,$(MAKECMDGOALS)),size,balance)
+# for size takes forty times as long and saves 0.9 MB, which only a copy for others is worth.
+PACK        ?= $(if $(filter dist install wheel check-wheel,$(MAKECMDGOALS)),size,balance)
 FATBINARY    = $(CUDA_HOME)/bin/fatbinary
 to_fatbin    = $(call say,FATBIN)$(FATBINARY) --create=$@ -64 --compress-all \
                --compress-mode=$(PACK) --image3=kind=$1,sm=$2,file=$<
@@ -173,11 +172,17 @@ $(KERNEL_OUT)/%.cubin.fatbin: $(KERNEL_OUT)/%.cubin $(PACKED)
 $(KERNEL_OUT)/%.ptx.fatbin: $(KERNEL_OUT)/%.ptx $(PACKED)
 	$(call to_fatbin,ptx,$(shell sed -n 's/^.target sm_//p' $<))
 
-# Looked at each time: another compiler at the same place is another one.
+# Looked at each time, since another compiler may have come to the same place: then all images are
+# made again.
 $(COMPILER_TXT): FORCE
-	@mkdir -p $(@D) && $(version_$(KERNELS)) >$@.new
+	@mkdir -p $(@D) && $(version_$(KERNELS)) >$@.new && [ -s $@.new ]
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
--include $(wildcard $(KERNEL_OUT)/*.ptx.d)
+COMPILED_PTX := $(SM100_PTX) $(SM90_PTX) $(SM80_PTX) $(SM80_90_PTX) $(QUANTIZE80_PTX) \
+                $(QUANTIZE_PTX) $(QUANTIZE100_PTX)
+$(COMPILED_PTX): $(COMPILER_TXT)
+-include $(COMPILED_PTX:=.d)
+# What was made without a list of what its source includes depends on every header.
+$(foreach ptx,$(COMPILED_PTX),$(if $(wildcard $(ptx).d),,$(eval $(ptx): $(KERNEL_HDR))))
 endif
 
 # make begins with what it reads first, and nothing takes as long as the Hopper kernel.

@@ -183,11 +183,13 @@ int32_t sms_at_once(const Site& site, const Plan& plan) {
 nvfp4_status ready_all_kernels(const Site& site) {
   Plan plan{};
   NVFP4_TRY(site_architecture(site, &plan.arch_index));
+  if (!has_image_for(plan.arch(), plan.arch().family)) return refuse_gpu(site.capability);
   const RelaxedCapture relaxed(*site.driver);
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     LoadedKernel loaded{};
     plan.variant = &variant_at(i);
     if (!serves(*plan.variant, plan.arch())) continue;
+    if (!has_image_for(plan.arch(), plan.variant->family)) continue;  // see GPUS in kernel.mk
     NVFP4_TRY(ready_kernel(site, plan, &loaded));
     for (const CUkernel kernel : loaded.kernels) {
       if (kernel != nullptr) NVFP4_TRY(load_into_context(*site.driver, kernel));

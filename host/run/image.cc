@@ -21,6 +21,7 @@
 // Bytes of each image, first those of images.def; 0: this library does not have it.
 extern "C" __attribute__((visibility("hidden"))) const uint64_t nvfp4_image_bytes[];
 extern "C" __attribute__((visibility("hidden"))) const char nvfp4_image_gpus[];
+extern "C" __attribute__((visibility("hidden"))) const char nvfp4_image_compiler[];
 
 namespace nvfp4 {
 
@@ -114,22 +115,29 @@ int driver_for_ptx(const Image& image) {
   return needed < kOldestDriver ? kOldestDriver : needed;
 }
 
-// The CUDA version that compiled the images: the version that the newest PTX needs. Every cubin
-// comes from the same ptxas.
+// The CUDA version of the compiler that made the cubins: 13000 for "nvcc 13.0.88".
 int driver_of_compiler() {
-  int newest = 0;
-  const auto consider = [&](const Image& image) {
-    const int needed = image.built() ? driver_for_ptx(image) : 0;
-    if (needed > newest) newest = needed;
-  };
-  for (const Image& image : kImages) consider(image);
-  for (const QuantizerImage& quantizer : kQuantizerImages) consider(quantizer.image);
-  return newest;
+  const char* at = nvfp4_image_compiler;
+  int numbers[2] = {0, 0};
+  while (*at != '\0' && (*at < '0' || *at > '9')) ++at;
+  for (int& number : numbers) {
+    for (; *at >= '0' && *at <= '9'; ++at) number = 10 * number + (*at - '0');
+    if (*at == '.') ++at;
+  }
+  return 1000 * numbers[0] + 10 * numbers[1];
+}
+
+// The name sm_110f came with CUDA 13.0, whose ptxas makes these cubins in every build
+// (kernel/kernel.mk).
+constexpr int kDriverOfSm110f = 13000;
+bool is_sm_110f(const Image& image) {
+  return image.data == nvfp4_image_sm_110f || image.data == nvfp4_image_quantize_sm_110f;
 }
 
 int driver_for(const Image& image) {
   const int ptx = driver_for_ptx(image);
-  return ptx != 0 ? ptx : driver_of_compiler();
+  if (ptx != 0) return ptx;
+  return is_sm_110f(image) ? std::max(kDriverOfSm110f, driver_of_compiler()) : driver_of_compiler();
 }
 
 nvfp4_status refused(const Driver& driver, const Image& image, const char* call, CUresult result) {
@@ -286,12 +294,19 @@ const char* image_label(uint32_t image) { return kImages[image].label; }
 
 bool has_image(uint32_t image) { return kImages[image].built(); }
 
+bool has_image_for(const Architecture& arch, const Family* family) {
+  for (uint32_t i = 0; i < kImageCount; ++i) {
+    if (has_image(i) && arch.takes(i, family)) return true;
+  }
+  return false;
+}
+
 const char* gpus_of_images() { return nvfp4_image_gpus; }
 
 nvfp4_status refuse_gpu(int32_t capability) {
   return fail(NVFP4_STATUS_UNSUPPORTED_ARCH,
-              "this library was built with GPUS=\"%s\" and has no kernel image for compute "
-              "capability %s; make GPUS=%d builds one that has",
+              "this library was built with GPUS=\"%s\", without a kernel image for this call on "
+              "compute capability %s; make GPUS=%d builds one that has it",
               nvfp4_image_gpus, capability_text(capability).text, capability);
 }
 

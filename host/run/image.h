@@ -36,6 +36,7 @@ const char* image_label(uint32_t image);  // label of an ImageIndex
 // numbers as GPUS of the Makefile has them.
 bool has_image(uint32_t image);
 bool has_quantizer(uint32_t image);
+bool has_image_for(const Architecture& arch, const Family* family);
 const char* gpus_of_images();
 
 // Refuses a GPU for which the library was built without images.

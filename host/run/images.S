@@ -34,5 +34,9 @@
         .incbin "gpus.txt"
         .byte 0
         .size nvfp4_image_gpus, . - nvfp4_image_gpus
+        DATA(nvfp4_image_compiler)
+        .incbin "compiler.txt"
+        .byte 0
+        .size nvfp4_image_compiler, . - nvfp4_image_compiler
 
         .section .note.GNU-stack, "", %progbits

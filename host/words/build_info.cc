@@ -47,7 +47,7 @@ void add_capabilities(uint32_t image, Text* text) {
 
 void write_line() {
   Text text(line, sizeof line);
-  text.add("%s, for GPUS=%s", kHead, gpus_of_images());
+  text.add("%s, for GPUS=\"%s\"", kHead, gpus_of_images());
   for (uint32_t i = 0; i < kImageCount; ++i) {
     if (!has_image(i)) continue;
     const CudaText cuda = cuda_text(driver_for_image(i));

@@ -44,16 +44,32 @@ class Choice(unittest.TestCase):
     def test_the_folder_has_an_empty_file_for_each_other_image(self):
         with tempfile.TemporaryDirectory() as folder:
             to = os.path.join(folder, "to")
-            images("80", os.path.join(folder, "from"), to)
+            given = os.path.join(folder, "from")
+            os.mkdir(given)
+            refused = subprocess.run([os.path.join(ROOT, "kernel", "images.sh"), "80", given, to],
+                                     capture_output=True, text=True, check=False)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn("has no gemm_sm80.sm_80.cubin.fatbin", refused.stderr)
+            for name in ("gemm_sm80.sm_80.cubin.fatbin", "gemm_sm80.ptx.fatbin",
+                         "quantize_sm80.ptx.fatbin", "compiler.txt"):
+                with open(os.path.join(given, name), "w", encoding="utf-8") as file:
+                    file.write(name)
+            images("80", given, to)
             empty = {name for name in os.listdir(to) if not os.path.islink(os.path.join(to, name))}
             self.assertEqual(len(os.listdir(to)) - len(empty), 3)
             self.assertEqual(os.readlink(os.path.join(to, "gemm_sm80.ptx.fatbin")),
                              "../from/gemm_sm80.ptx.fatbin")
             self.assertTrue(all(os.path.getsize(os.path.join(to, name)) == 0
-                                for name in empty - {"gpus.txt"}))
+                                for name in empty - {"gpus.txt", "compiler.txt"}))
 
 
 class Small(unittest.TestCase):
+    def setUp(self):
+        with open(os.path.join(os.path.dirname(SMALL), "gpus.txt"), encoding="utf-8") as file:
+            gpus = file.read().strip()
+        if gpus:
+            self.skipTest(f"this machine's library has the images of {gpus}")
+
     def run_on(self, device, *arguments):
         emulator = os.path.join(nvfp4.BUILD, "emulator")
         return subprocess.run([SMALL, *arguments], capture_output=True, text=True,
@@ -65,15 +81,18 @@ class Small(unittest.TestCase):
         done = self.run_on("B200", *product)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(json.loads(done.stdout)["image"], "compute_100f PTX")
-        for device, number in (("H200", 90), ("A100", 80)):
+        for device, number in (("H200", 90), ("A100", 80), ("B200", 100)):
             done = self.run_on(device, *product, "--a-type", "bf16")
             self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-            self.assertIn(f'GPUS="100"', done.stderr)
+            self.assertIn('GPUS="100 by the PTX for NVFP4 tokens alone"', done.stderr)
             self.assertIn(f"GPUS={number}", done.stderr)
+        device, = json.loads(self.run_on("B200", "info", "--json").stdout)["devices"]
+        self.assertTrue(device["runs_the_kernels"])
+        self.assertEqual(device["tokens"], ["NVFP4"])
 
     def test_it_says_how_it_was_built(self):
         told = json.loads(self.run_on("B200", "info", "--json").stdout)["library"]
-        self.assertIn("for GPUS=100, compute_100f PTX", told)
+        self.assertIn('for GPUS="100 by the PTX for NVFP4 tokens alone", compute_100f PTX', told)
         self.assertNotIn("cubin", told)
         plan = self.run_on("B200", "explain", "--gpu", "H200", "--m", "1", "--n", "128",
                            "--k", "64")
