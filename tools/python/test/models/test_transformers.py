@@ -16,7 +16,7 @@ from transformers.utils import logging
 
 import nvfp4gemm.integrations.transformers as integration
 import small
-from nvfp4gemm.nn import Experts, Linear, Refused, replace_linear
+from nvfp4gemm.nn import Experts, Linear, Refused, put, replace_linear
 
 METHOD = {"gpt-oss": "mxfp4", "Qwen3-MoE": "modelopt", "DeepSeek-V3": "compressed-tensors"}
 
@@ -206,9 +206,11 @@ class Memory(unittest.TestCase):
         config = LlamaConfig(vocab_size=96, hidden_size=1024, intermediate_size=4096,
                              num_hidden_layers=4, num_attention_heads=8, num_key_value_heads=8)
         model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
-        replace_linear(model, skip=["lm_head"])
-        weights = [layer for layer in model.modules() if isinstance(layer, Linear)]
-        in_16_bits = 2 * sum(layer.in_features * layer.out_features for layer in weights)
+        in_16_bits = 0
+        for name, layer in list(model.named_modules()):
+            if isinstance(layer, torch.nn.Linear) and name != "lm_head":
+                put(model, name, Linear(layer.in_features, layer.out_features, bias=False))
+                in_16_bits += 2 * layer.weight.numel()
         model.config.quantization_config = integration.Config()
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder)
