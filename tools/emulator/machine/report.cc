@@ -31,7 +31,7 @@ std::string dim(const Dim3& d) { return format("(%u,%u,%u)", d.x, d.y, d.z); }
 std::string place(const Cluster& cluster, const ptx::Instr& in) {
   std::string text = format("PTX line %u:%u: ", in.pos.line, in.pos.column);
   if (!cluster.launch.module) return text + in.opcode;
-  const std::string cuda = cluster.launch.module->cuda_line(in);
+  const std::string cuda = cluster.launch.module->cuda_line(*cluster.launch.function, in);
   return (cuda.empty() ? text : cuda + ", " + text) +
          source_line(cluster.launch.module->source, in.pos.line);
 }

@@ -90,11 +90,33 @@ void BodyParser::close_scope() {
   if (--depth_ == 0 && !is_callee_) finish(end);
 }
 
-// .loc file line column, and inlined_at what we do not follow: the line itself is the callee's.
+BodyParser::Position BodyParser::position(size_t ahead) const {
+  const auto number = [&](size_t i) {
+    const Token& t = in_.peek(ahead + i);
+    return t.kind == Token::Kind::integer ? uint32_t(t.bits) : 0;
+  };
+  return {number(0), number(1), number(2)};
+}
+
+// The place of a call is that of an earlier .loc, which may be inlined itself.
+uint32_t BodyParser::caller(const Position& at) {
+  const auto earlier = places_.find(at);
+  const CudaLine line = earlier == places_.end() ? CudaLine{at.file, at.line, 0} : earlier->second;
+  const auto [known, fresh] = callers_.emplace(line, uint32_t(function_.callers.size()) + 1);
+  if (fresh) function_.callers.push_back(line);
+  return known->second;
+}
+
+// .loc 1 29 3, function_name $L__info_string0, inlined_at 1 64 5
 void BodyParser::loc() {
   if (in_.peek(1).kind != Token::Kind::integer || in_.peek(2).kind != Token::Kind::integer)
     in_.fail("'.loc' with a file and a line expected");
-  cuda_ = {uint32_t(in_.peek(1).bits), uint32_t(in_.peek(2).bits)};
+  const Position here = position(1);
+  CudaLine line{here.file, here.line, 0};
+  const uint32_t row = in_.pos().line;
+  for (size_t i = 3; in_.peek(i).pos.line == row && in_.peek(i).kind != Token::Kind::end; ++i)
+    if (in_.peek(i).text == "inlined_at") line.from = caller(position(i + 1));
+  places_[here] = cuda_ = line;
   skip_line(in_);
 }
 
@@ -138,7 +160,7 @@ void BodyParser::shared_variables() {
     const auto [known, fresh] =
         expansion_.shared.emplace(v.name.data(), uint32_t(shared_.variables.size()));
     if (fresh) shared_.variables.push_back({v.name, v.align, v.bytes, false, true});
-    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::shared_cta, known->second},
+    scopes_.declare(v.name, variable_symbol(Space::shared_cta, known->second, v.element_bytes),
                     v.pos);
   }
 }
@@ -147,7 +169,7 @@ void BodyParser::local_variables() {
   for (const VariableDeclaration& v : parse_variables(in_)) {
     if (v.open || !v.init.empty())
       throw PtxError(v.pos, "a local variable has a size and no value");
-    Symbol symbol{Symbol::Kind::variable, Type::none, Space::local, place_local(v)};
+    Symbol symbol = variable_symbol(Space::local, place_local(v), v.element_bytes);
     symbol.frame = frame();
     scopes_.declare(v.name, symbol, v.pos);
   }

@@ -40,6 +40,12 @@ class BodyParser {
   void statement();
   void directive();
   void loc();
+  struct Position {
+    uint32_t file = 0, line = 0, column = 0;
+    auto operator<=>(const Position&) const = default;
+  };
+  Position position(size_t ahead) const;
+  uint32_t caller(const Position& at);
   void registers();
   void declare_register(std::string_view name, const RegisterDeclaration& d, SourcePos pos);
   void shared_variables();
@@ -93,8 +99,10 @@ class BodyParser {
   bool is_callee_ = false;
   std::map<std::string_view, FunctionHead> prototypes_;
   std::map<std::string_view, std::vector<std::string_view>> branch_targets_;
-  uint32_t depth_ = 1;  // of braces
-  CudaLine cuda_;       // of what follows
+  uint32_t depth_ = 1;                    // of braces
+  CudaLine cuda_;                         // of what follows
+  std::map<Position, CudaLine> places_;   // of every .loc, the last one there
+  std::map<CudaLine, uint32_t> callers_;  // their numbers, as CudaLine::from
 };
 
 }  // namespace emu::ptx

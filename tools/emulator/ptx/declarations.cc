@@ -106,6 +106,7 @@ void parse_declarator(Cursor& in, const Element& e, VariableDeclaration& v) {
   v.scalar = e.bytes == e.scalar_bytes() ? e.type : Type::none;
   while (in.accept('[')) {
     v.scalar = Type::none;
+    v.element_bytes = e.scalar_bytes();
     if (in.accept(']')) {
       if (v.open) in.fail("only one bound may be open");
       v.open = true;

@@ -40,9 +40,10 @@ struct VariableDeclaration {
   SourcePos pos;
   uint32_t align = 1;
   uint64_t bytes = 0;
-  Type scalar = Type::none;  // of neither an array nor a vector
-  bool is_register = false;  // a parameter after .reg
-  bool open = false;         // name[]
+  Type scalar = Type::none;    // of neither an array nor a vector
+  uint32_t element_bytes = 0;  // of an array: an index counts scalars, as ptxas does with vectors
+  bool is_register = false;    // a parameter after .reg
+  bool open = false;           // name[]
   std::vector<uint8_t> init;
   std::vector<InitialAddress> addresses;
 };

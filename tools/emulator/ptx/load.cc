@@ -23,11 +23,35 @@ void Module::initialise(const Variable& variable, uint8_t* to) const {
   }
 }
 
-std::string Module::cuda_line(const Instr& in) const {
-  const auto file = files.find(in.cuda.file);
-  if (in.cuda.line == 0 || file == files.end()) return "";
+namespace {
+
+std::string in_words(const std::map<uint64_t, std::string>& files, const CudaLine& at) {
+  const auto file = files.find(at.file);
+  if (at.line == 0 || file == files.end()) return "";
   const std::string& path = file->second;
-  return path.substr(path.rfind('/') + 1) + ":" + std::to_string(in.cuda.line);
+  return path.substr(path.rfind('/') + 1) + ":" + std::to_string(at.line);
+}
+
+}  // namespace
+
+// If many functions are inlined in each other, the nearest caller and the outermost are told.
+std::string Module::cuda_line(const Function& function, const Instr& in) const {
+  std::string text = in_words(files, in.cuda);
+  for (uint32_t from = in.cuda.from, depth = 0; from && !text.empty(); ++depth) {
+    const CudaLine& caller = function.callers[from - 1];
+    from = caller.from;
+    const std::string words = in_words(files, caller);
+    if (depth == 1 && from) text += " ..";
+    if ((depth == 0 || !from) && !words.empty()) text += ", from " + words;
+  }
+  return text;
+}
+
+// What LLVM's NVPTX back end writes at the head. Triton, which uses it, leaves tcgen05.fence and
+// waits for tcgen05.ld to ptxas.
+const char* Module::left_to_ptxas() const {
+  const std::string_view head = std::string_view(source).substr(0, 200);
+  return head.find("LLVM NVPTX Back-End") == head.npos ? nullptr : "ptxas by the compiler";
 }
 
 const Function& Module::whole(const Function& function) const {

@@ -35,10 +35,18 @@ void resolve_vector(ParsedOperand& op, const Scopes& scopes, bool whole) {
   }
 }
 
+// array[3]
+void resolve_index(ParsedOperand& op) {
+  if (!op.symbol || !op.symbol->element_bytes)
+    throw PtxError(op.pos, "'" + std::string(op.name) + "' is no array");
+  op.offset = int64_t(uint64_t(op.index) * op.symbol->element_bytes);
+}
+
 void resolve(ParsedOperand& op, const Scopes& scopes, bool whole = true) {
   for (ParsedOperand& e : op.elements) resolve(e, scopes, false);
   if (op.name.empty()) return;
   op.symbol = scopes.find(op.name);
+  if (op.indexed) resolve_index(op);
   if (op.symbol && op.symbol->lanes > 1) resolve_vector(op, scopes, whole);
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <bitset>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -150,6 +151,7 @@ enum class Inner : uint8_t { call, landing, leave, system, count };
 // Executes one instruction for the lanes in `active`.
 enum class Step : uint8_t {
   next,     // done: go on after this instruction
+  polled,   // done, and has found what it found before: others go on first
   blocked,  // nothing changed: try again when something else has happened (Warp::waiting says why)
   jumped,   // the instruction set the lanes' next position itself (bra, ret, exit, call)
 };
@@ -162,6 +164,8 @@ using Binder = Exec (*)(const Instr&, std::string& why);
 // Where the compiler says an instruction comes from (.loc); file counts as .file does, 0 = unknown.
 struct CudaLine {
   uint32_t file = 0, line = 0;
+  uint32_t from = 0;  // inlined at Function::callers[from - 1]; 0: not inlined
+  auto operator<=>(const CudaLine&) const = default;
 };
 
 struct Instr {
@@ -196,6 +200,7 @@ struct CallSite {
 struct Param {
   std::string name;
   uint32_t offset = 0, bytes = 0, align = 1;
+  uint32_t element_bytes = 0;  // of an array
 };
 
 // A .shared variable that the function sees, for reports. Dynamic ones have no size of their own.
@@ -213,6 +218,7 @@ struct Function {
   uint32_t register_slots = 0;
   std::vector<std::string> register_names;  // for reports: per slot, then those that share slots
   std::vector<Instr> code;
+  std::vector<CudaLine> callers;  // each after its own caller
   std::vector<SharedVariable> shared;
   uint32_t static_shared_bytes = 0;    // from the window's start (offset 0 here = address 0x400)
   uint32_t dynamic_shared_align = 16;  // largest alignment of the .extern .shared it sees
@@ -258,8 +264,10 @@ struct Module {
   std::vector<Variable> variables;
   std::vector<uint32_t> constants;        // of them, those in .const
   std::map<uint64_t, std::string> files;  // .file
-  // "gemm.cu:12" of an instruction of the module, or nothing.
-  std::string cuda_line(const Instr& in) const;
+  // "load.h:12, from gemm.cu:40" of an instruction of the function, or nothing.
+  std::string cuda_line(const Function& function, const Instr& in) const;
+  // Who adds what the PTX text lacks by the manual, where its compiler counts on that; or nullptr.
+  const char* left_to_ptxas() const;
   const Function* entry(std::string_view name) const;
   // The function with its code and sizes, read now if load() did not. Not for two threads at once.
   const Function& whole(const Function& function) const;

@@ -241,7 +241,9 @@ class Fitter {
     if (!slot.variable) return "a register expected, " + name + " is a variable";
     if (const Space space = space_of(out_); space != Space::generic && !lies_in(*p.symbol, space))
       return name + " is not in the instruction's state space";
-    const bool narrow = p.symbol->space == Space::shared_cta || p.symbol->space == Space::local;
+    // 32 bits hold a whole address of a space that has a window (memory/address.h).
+    const Space of = p.symbol->space;
+    const bool narrow = of == Space::shared_cta || of == Space::local || of == Space::param;
     if (bits_of(type) < (narrow ? 32 : 64)) return "the address of " + name + " needs 64 bits";
     out.kind = Operand::Kind::symbol;
     set_variable(*p.symbol, p.offset, out);
@@ -317,7 +319,10 @@ class Fitter {
 
   // A register of the space's width, or a variable of the space.
   std::string address(const ParsedOperand& p, Space space, Operand& out) {
-    if (p.kind != Kind::address || !p.elements.empty()) return "an address [..] expected";
+    const std::string_view opcode = out_.opcode;
+    const bool element = p.indexed && (opcode == "ld" || opcode == "st");  // ld.shared d, array[1]
+    if ((p.kind != Kind::address && !element) || !p.elements.empty())
+      return "an address [..] expected";
     if (p.name.empty()) return "an absolute address is no operand";
     if (!p.symbol) return "unknown name '" + std::string(p.name) + "'";
     out.kind = Operand::Kind::address;

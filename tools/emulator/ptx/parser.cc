@@ -107,7 +107,7 @@ void ModuleParser::shared_variables(Linkage linkage) {
     if (v.open != linkage.is_extern || !v.init.empty())
       throw PtxError(v.pos, "a shared variable has a size and no value, an .extern one no size");
     const uint32_t index = uint32_t(shared_.variables.size());
-    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::shared_cta, index}, v.pos);
+    scopes_.declare(v.name, variable_symbol(Space::shared_cta, index, v.element_bytes), v.pos);
     shared_.variables.push_back({v.name, v.align, v.bytes, linkage.is_extern});
   }
 }
@@ -123,7 +123,7 @@ void ModuleParser::variables(Space space, Linkage linkage) {
       throw PtxError(v.pos, "'" + std::string(v.name) + "' has neither a size nor values");
     std::vector<Variable::Address> addresses = initial_addresses(v);
     const uint32_t index = uint32_t(module_.variables.size());
-    scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, space, index}, v.pos);
+    scopes_.declare(v.name, variable_symbol(space, index, v.element_bytes), v.pos);
     module_.variables.push_back(
         {std::string(v.name), space, v.align, v.bytes, std::move(v.init), std::move(addresses)});
     if (space != Space::constant) continue;
@@ -257,7 +257,7 @@ void ModuleParser::read(Function& f) {
   scopes_.push();
   for (const Param& p : f.params)
     if (p.name != "_")
-      scopes_.declare(p.name, {Symbol::Kind::variable, Type::none, Space::param, p.offset}, {});
+      scopes_.declare(p.name, variable_symbol(Space::param, p.offset, p.element_bytes), {});
   SharedLayout shared;
   shared.variables.assign(shared_.variables.begin(),
                           shared_.variables.begin() + long(later.shared));
@@ -279,8 +279,8 @@ void ModuleParser::parameters(Function& f) {
       throw PtxError(v.pos,
                      target_.needs_version("a kernel with more than 4352 bytes of parameters", 81));
     if (v.name != "_")
-      scopes_.declare(v.name, {Symbol::Kind::variable, Type::none, Space::param, offset}, v.pos);
-    f.params.push_back({std::string(v.name), offset, uint32_t(v.bytes), v.align});
+      scopes_.declare(v.name, variable_symbol(Space::param, offset, v.element_bytes), v.pos);
+    f.params.push_back({std::string(v.name), offset, uint32_t(v.bytes), v.align, v.element_bytes});
     f.param_bytes = offset + uint32_t(v.bytes);
   } while (in_.accept(','));
   in_.expect(')');

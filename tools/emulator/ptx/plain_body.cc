@@ -20,7 +20,7 @@ constexpr uint64_t most_local = 256 << 10, most_shared = 8 << 20;
 constexpr size_t most_names = 256, deepest = 64;
 
 // What stands in a shape for a name. No text that is read has these characters.
-enum Stand : char { a_register = 1, a_variable, a_label };
+enum Stand : char { a_register = 1, a_variable, a_label, an_array };
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -225,6 +225,7 @@ bool PlainBodies::variables(std::string_view directive) {
     Symbol symbol;
     symbol.kind = Symbol::Kind::variable;
     symbol.space = local ? Space::local : Space::shared_cta;
+    symbol.element_bytes = v.element_bytes;
     if (v.open || !v.init.empty() || !declare(v.name, symbol)) return false;
     uint64_t& used = local ? local_bytes_ : shared_bytes_;
     used += v.bytes + v.align;
@@ -234,14 +235,30 @@ bool PlainBodies::variables(std::string_view directive) {
   return in.at_end();
 }
 
-// .loc 1 23 4, alone in its line.
-bool PlainBodies::loc() {
+bool PlainBodies::position() {
   uint32_t value = 0;
-  for (int i = 0; i < 3; ++i) {
-    while (peek() == ' ' || peek() == '\t') ++at_;
-    if (!is_digit(peek()) || !number(&value)) return false;
+  for (int i = 0; i < 3; ++i)
+    if (!number(&value)) return false;
+  return true;
+}
+
+// .loc 1 23 4, alone in its line; or .loc 1 23 4, function_name name+2, inlined_at 1 40 7
+bool PlainBodies::loc() {
+  const size_t start = at_;
+  uint32_t value = 0;
+  if (!position()) return false;
+  const auto gap = [this] {
+    while (peek() == ' ' || peek() == '\t' || peek() == '\r') ++at_;
+  };
+  gap();
+  if (peek() == ',') {
+    ++at_;
+    if (word() != "function_name" || word().empty()) return false;
+    if (accept('+') && !number(&value)) return false;
+    if (!accept(',') || word() != "inlined_at" || !position()) return false;
   }
-  while (peek() == ' ' || peek() == '\t' || peek() == '\r') ++at_;
+  if (text_.substr(start, at_ - start).find('\n') != text_.npos) return false;
+  gap();
   return peek() == '\n';
 }
 
@@ -327,6 +344,7 @@ bool PlainBodies::operand(std::string_view opcode) {
   const bool is_register = symbol->kind == Symbol::Kind::reg;
   shape_ += is_register ? a_register : a_variable;
   shape_ += char('A' + (is_register ? int(symbol->type) : int(symbol->space)));
+  if (symbol->element_bytes) shape_ += an_array;
   named_.push_back({name, *symbol});
   return true;
 }

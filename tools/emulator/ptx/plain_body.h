@@ -46,6 +46,7 @@ class PlainBodies {
   bool registers();
   bool variables(std::string_view directive);
   bool loc();
+  bool position();
   bool pragma();
   bool label(std::string_view name);
   bool instruction();

@@ -29,7 +29,15 @@ struct Symbol {
   bool read_only = false;  // the function's own parameter
   uint32_t frame = ~0u;    // local: the slot of the register that index counts from, if any
   uint32_t lanes = 1;      // reg: of .v2 and .v4, whose parts are registers of the names v.x to v.w
+  uint32_t element_bytes = 0;  // array: of what an index counts; 0: no array
 };
+
+// `element_bytes`: see there.
+inline Symbol variable_symbol(Space space, uint32_t index, uint32_t element_bytes) {
+  Symbol symbol{Symbol::Kind::variable, Type::none, space, index};
+  symbol.element_bytes = element_bytes;
+  return symbol;
+}
 
 // A branch to a label that may come later.
 struct Branch {

@@ -28,9 +28,21 @@ int64_t parse_integer(Cursor& in, const char* what) {
 // After a name: +4, +-4, +4*2. (PTX has no name-4.)
 int64_t parse_offset(Cursor& in) { return in.accept('+') ? parse_integer(in, "offset") : 0; }
 
+// An element of an array (PTX ISA 6.4.2). Its index is a constant here; nobody is known to write a
+// register.
+void parse_index(Cursor& in, ParsedOperand& op) {
+  if (!in.accept('[')) return;
+  op.indexed = true;
+  if (in.peek().kind == Token::Kind::word && !starts_constant(in))
+    in.fail("an index that is a register is not supported: a constant expected");
+  op.index = parse_integer(in, "index");
+  in.expect(']');
+}
+
 void parse_name(Cursor& in, ParsedOperand& op) {
   op.name = in.expect_word("operand");
   if (in.peek().kind == Token::Kind::dotted && !in.peek().spaced) op.field = in.next().text;
+  parse_index(in, op);
 }
 
 ParsedOperand parse_operand(Cursor& in);
@@ -41,6 +53,7 @@ void parse_elements(Cursor& in, std::vector<ParsedOperand>& out) {
     if (first.is('{') || first.is('[') || (first.is('!') && !starts_constant(in)))
       throw PtxError(first.pos, "a vector holds registers, constants and _ only");
     out.push_back(parse_operand(in));
+    if (out.back().indexed) throw PtxError(first.pos, "a vector holds no elements of arrays");
   } while (in.accept(','));
   in.expect('}');
 }
@@ -72,7 +85,7 @@ ParsedOperand parse_operand(Cursor& in) {
     parse_address(in, op);
   } else if (!accept_number(in, op)) {
     parse_name(in, op);
-    if (op.kind == ParsedOperand::Kind::name) op.offset = parse_offset(in);
+    if (!op.indexed) op.offset = parse_offset(in);
   }
   return op;
 }
@@ -81,8 +94,11 @@ std::vector<ParsedOperand> parse_call_operands(Cursor& in) {
   std::vector<ParsedOperand> out;
   in.expect('(');
   if (in.accept(')')) return out;
-  do out.push_back(parse_operand(in));
-  while (in.accept(','));
+  do {
+    out.push_back(parse_operand(in));
+    if (out.back().indexed)
+      throw PtxError(out.back().pos, "a call is handed no element of an array");
+  } while (in.accept(','));
   in.expect(')');
   return out;
 }

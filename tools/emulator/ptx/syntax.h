@@ -13,12 +13,14 @@ namespace emu::ptx {
 struct ParsedOperand {
   enum class Kind : uint8_t { name, integer, real32, real64, vector, address };
   Kind kind = Kind::name;
-  bool negated = false;                 // !p
-  bool piped = false;                   // stands after the | of d|p
-  std::string_view name;                // name; the base of an address (empty: an absolute one)
-  std::string_view field;               // x of %tid.x and v.x
-  uint64_t bits = 0;                    // integer, real32, real64
-  int64_t offset = 0;                   // name+4, [name+4]
+  bool negated = false;    // !p
+  bool piped = false;      // stands after the | of d|p
+  std::string_view name;   // name; the base of an address (empty: an absolute one)
+  std::string_view field;  // x of %tid.x and v.x
+  uint64_t bits = 0;       // integer, real32, real64
+  int64_t offset = 0;      // name+4, [name+4]
+  bool indexed = false;    // name[4]
+  int64_t index = 0;
   std::vector<ParsedOperand> elements;  // of a vector; coordinates of [map, {c0, c1}]
   const Symbol* symbol = nullptr;       // what the name is; nullptr: no register and no variable
   SourcePos pos;

@@ -163,7 +163,7 @@ TEST_CASE("what nvcc -G and -lineinfo make of this repository's kernels loads") 
     const emu::ptx::Function* const entry = probe->entry("load_probe");
     REQUIRE(entry);
     size_t named = 0;
-    for (const emu::ptx::Instr& in : entry->code) named += !probe->cuda_line(in).empty();
+    for (const emu::ptx::Instr& in : entry->code) named += !probe->cuda_line(*entry, in).empty();
     CHECK(named > entry->code.size() * 9 / 10);
   }
 }

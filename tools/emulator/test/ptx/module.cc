@@ -221,6 +221,25 @@ TEST_CASE("debug information is skipped even between instructions") {
             ".section .debug_str\n{\n$L__info_string0:\n.b8 95,90\n}\n")) == "accepted");
 }
 
+TEST_CASE("the place of inlined code is told with its nearest caller and the last") {
+  const auto m = load(
+      with_header(".entry k() {\n.reg .b32 r;\n.loc 1 64 5\nmov.u32 r, 0;\n"
+                  ".loc 2 29 3, function_name $L__info_string0, inlined_at 1 64 5\nmov.u32 r, 1;\n"
+                  ".loc 2 9 1, function_name $L__info_string1+4, inlined_at 2 29 3\nmov.u32 r, 2;\n"
+                  ".loc 2 5 1, function_name $L__info_string2, inlined_at 2 9 1\nmov.u32 r, 3;\n"
+                  ".loc 2 5 1, function_name $L__info_string2, inlined_at 1 70 1\nmov.u32 r, 4;\n"
+                  ".loc 3 5 1, function_name $L__info_string2, inlined_at 3 5 1\nmov.u32 r, 5;\n}\n"
+                  ".file 1 \"/home/me/main.cu\"\n.file 2 \"ring.cuh\"\n"));
+  const emu::ptx::Function& k = *m->functions[0];
+  const auto place = [&](size_t pc) { return m->cuda_line(k, k.code[pc]); };
+  CHECK(place(0) == "main.cu:64");
+  CHECK(place(1) == "ring.cuh:29, from main.cu:64");
+  CHECK(place(2) == "ring.cuh:9, from ring.cuh:29, from main.cu:64");
+  CHECK(place(3) == "ring.cuh:5, from ring.cuh:9 .., from main.cu:64");
+  CHECK(place(4) == "ring.cuh:5, from main.cu:70");  // whose place no earlier .loc has
+  CHECK(place(5).empty());                           // nor a .file
+}
+
 TEST_CASE("module variables keep their initial values even if shorter than the variable") {
   const auto m =
       load(with_header(".visible .global .align 4 .b8 bytes[6] = {1, 2, 255};\n"

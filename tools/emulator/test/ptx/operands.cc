@@ -304,3 +304,48 @@ TEST_CASE("the registers of a vector have one width and mma's layouts have their
   CHECK_FALSE(
       accepted(("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.popc.xor.s32" + registers).c_str()));
 }
+
+TEST_CASE("32 bits hold the address of a parameter and of no global variable") {
+  const Instr in = one("mov.b32 r1, out;");
+  CHECK(in.ops[1].kind == Kind::symbol);
+  CHECK(in.ops[1].space == Space::param);
+  CHECK(body_verdict("mov.u32 r1, out;") == "accepted");
+  const std::string text = module_text("mov.b32 r1, g;", "sm_100a");
+  CHECK(verdict(text.substr(0, text.find(".visible")) + ".global .b32 g;\n" +
+                text.substr(text.find(".visible")))
+            .find("the address of 'g' needs 64 bits") != std::string::npos);
+}
+
+TEST_CASE("an index in brackets counts the array's scalars") {
+  const auto offset = [](const std::string& instruction, size_t op) {
+    return code(".local .align 16 .v4 .b32 quads[4]; .local .align 8 .b16 grid[4][3];" +
+                instruction)
+        .at(0)
+        .ops[op]
+        .imm;
+  };
+  const int64_t loc = one("mov.u64 d1, loc;").ops[1].imm, s = one("mov.u32 r1, s;").ops[1].imm;
+  CHECK(one("mov.u64 d1, loc[0];").ops[1].imm == loc);
+  CHECK(one("mov.u64 d1, loc[7];").ops[1].imm == loc + 7);
+  CHECK(one("mov.u64 d1, loc[-1];").ops[1].imm == loc - 1);
+  CHECK(one("mov.u32 r1, s[WARP_SZ+1];").ops[1].imm == s + 33);
+  CHECK(offset("mov.u64 d1, quads[3];", 1) == offset("mov.u64 d1, quads;", 1) + 12);
+  CHECK(offset("mov.u64 d1, grid[3];", 1) == offset("mov.u64 d1, grid;", 1) + 6);
+  CHECK(offset("ld.local.b32 r1, quads[1];", 1) == offset("ld.local.b32 r1, [quads+4];", 1));
+  CHECK(offset("st.local.b16 grid[2], h1;", 0) == offset("st.local.b16 [grid+4], h1;", 0));
+  CHECK(body_verdict("cvta.shared.u64 d1, s[1];") == "accepted");
+}
+
+TEST_CASE("what is no array has no elements and few instructions take one") {
+  const auto why = [](const std::string& instruction) { return body_verdict(instruction); };
+  CHECK(why("mov.u64 d1, out[0];").find("'out' is no array") != std::string::npos);
+  CHECK(why("mov.u32 r1, r2[0];").find("'r2' is no array") != std::string::npos);
+  CHECK(why("mov.u32 r1, %tid[0];").find("'%tid' is no array") != std::string::npos);
+  CHECK(why("mov.u32 r1, s[r2];").find("an index that is a register is not supported") !=
+        std::string::npos);
+  for (const char* refused :
+       {"mov.u32 r1, s[1][2];", "mov.u32 r1, s[2]+4;", "mov.u32 r1, s+4[2];", "mov.u32 r1, s[];",
+        "ld.shared.b8 r1, [s[1]];", "add.u32 r1, r2, s[1];", "mov.b64 d1, {s[0], s[1]};",
+        "atom.shared.add.u32 r1, s[1], 1;", "mbarrier.init.shared.b64 s[0], 1;"})
+    CHECK(why(refused) != "accepted");
+}

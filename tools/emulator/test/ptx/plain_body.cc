@@ -50,7 +50,8 @@ std::string told(const ptx::Function& f) {
     out += "\n" + std::to_string(in.pos.line) + ":" + std::to_string(in.pos.column) + " " +
            in.opcode + " " + in.mods.to_string() + " " + std::to_string(in.guard) +
            (in.guard_negated ? "!" : "") + " " + std::to_string(in.target) + " " +
-           std::to_string(in.reconverge) + " " + std::to_string(in.cuda.line);
+           std::to_string(in.reconverge) + " " + std::to_string(in.cuda.line) + " " +
+           std::to_string(in.cuda.from);
     for (int i = 0; i < in.type_count; ++i) out += " " + std::to_string(int(in.types[i]));
     for (const ptx::Operand& op : in.ops) out += " " + told(op);
   }
@@ -120,6 +121,18 @@ TEST_CASE("A kernel's body is read when it is asked for and then it is what it w
   CHECK(told(later->whole(*later->entry("first"))) == told(*now->entry("first")));
 }
 
+TEST_CASE("Elements of arrays and places of inlined code need no second look") {
+  const std::string lines =
+      "  .local .align 4 .b16 halves[6];\n  mov.u64 %rd1, halves[5]; mov.u32 %r2, own[3];\n"
+      "  .loc 1 7 3, function_name $L__info_string0, inlined_at 1 23 4\n"
+      "  .loc\t1 8 3, function_name $L__info_string0+2, inlined_at 1 7 3\n  mov.u32 %r3, 1;\n";
+  const std::string text = module_of(kernel("first", right_loop()) + kernel("second", with(lines)));
+  const auto later = ops::load(text, 100, Reading::when_asked);
+  CHECK(later->entry("second")->code.empty());
+  CHECK(told(later->whole(*later->entry("second"))) ==
+        told(*ops::load(text, 100)->entry("second")));
+}
+
 TEST_CASE("What is wrong in a kernel that nobody asks for is refused when its module is loaded") {
   const std::string wrong[] = {
       "  frobnicate.b32 %r1, %r2;\n",
@@ -147,6 +160,8 @@ TEST_CASE("What is wrong in a kernel that nobody asks for is refused when its mo
       "  tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;\n"
       "  tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;\n",
       "  bar.sync 16;\n",
+      "  mov.u32 %r1, n[0];\n",
+      "  .shared .b32 one; .shared .b32 many[4]; mov.u32 %r1, many[2]; mov.u32 %r1, one[2];\n",
       "  ld.shared.f32 %f1, [out];\n",
       "  mov.u32 %r1, #;\n",
       "  mov.u32 %r1, 1",
