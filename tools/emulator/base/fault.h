@@ -55,12 +55,15 @@ struct PtxError : std::exception {
 
 // printf into a std::string.
 [[gnu::format(printf, 1, 2)]] inline std::string format(const char* fmt, ...) {
-  va_list ap;
+  va_list ap, again;
   va_start(ap, fmt);
-  char buffer[1024];
-  int n = vsnprintf(buffer, sizeof buffer, fmt, ap);
+  va_copy(again, ap);
+  const int n = vsnprintf(nullptr, 0, fmt, ap);
+  std::string text(n < 0 ? 0 : size_t(n), ' ');
+  vsnprintf(text.data(), text.size() + 1, fmt, again);
+  va_end(again);
   va_end(ap);
-  return std::string(buffer, n < 0 ? 0 : size_t(n) < sizeof buffer ? size_t(n) : sizeof buffer - 1);
+  return text;
 }
 
 }  // namespace emu

@@ -2,53 +2,106 @@
 // See findings.h.
 #include "tools/emulator/base/findings.h"
 
-#include "tools/emulator/base/causes.h"
+#include "tools/emulator/base/tell.h"
 
 namespace emu {
 
 namespace {
 
-// The key is of two lines and a rule (order/reporter.cc), or of a line or place alone.
-Cause cause_of(Severity severity, uint64_t key, const std::string& text) {
-  const bool pair = !(key >> 63) && key >> 32;
-  const std::string head = text.substr(0, text.find(", "));  // with the kernel
-  return {name_of(severity) + (" " + head) +
-              format("|%llu", (unsigned long long)(pair ? key & 0xFF : key)),
-          uint32_t(key >> 32), uint32_t(key) >> 8};
+constexpr size_t most_lines = 2;  // of a rule's other places
+
+// "2624, 2627, 2630, 2633 ..".
+std::string first_lines(const std::set<uint32_t>& lines) {
+  std::string text;
+  size_t n = 0;
+  for (const uint32_t line : lines) {
+    if (n++ == most_lines) return text + " ..";
+    text += (n > 1 ? ", " : "") + std::to_string(line);
+  }
+  return text;
+}
+
+std::vector<std::string> as_text(const std::set<uint32_t>& lines) {
+  std::vector<std::string> all;
+  for (const uint32_t line : lines) all.push_back(std::to_string(line));
+  return all;
 }
 
 }  // namespace
 
 const char* name_of(Severity severity) { return severity == Severity::formal ? "formal" : "error"; }
 
-void Findings::add(Severity severity, uint64_t key, const std::string& rule,
-                   const std::string& text) {
+// Once a process: its other launches find the same.
+bool Findings::is_first(Severity severity, const std::string& rule) const {
+  static std::mutex lock;
+  static std::set<std::string>& told = *new std::set<std::string>;
+  std::lock_guard guard(lock);
+  return told.insert(std::string(name_of(severity)) + ' ' + rule + ' ' + kernel_).second;
+}
+
+void Findings::add(Severity severity, const Place& place, const std::string& rule,
+                   const std::string& text, const char* left_to) {
   const Reaction what = reaction(severity);
   if (what == Reaction::ignore) return;
   std::lock_guard guard(lock_);
   ++counts_[size_t(severity)];
-  uint64_t& of_rule = by_rule_[rule];
-  ++of_rule;
+  OfRule& of_rule = rules_[size_t(severity)][rule];
+  ++of_rule.count;
   if (what == Reaction::stop) {
+    of_rule.has_example = true;
     text_ += text + "\n";
     throw Finding(severity, rule, text);
   }
-  if (!told_.emplace(key, &of_rule).second) return;
+  if (!known_.emplace(place.key, &of_rule).second) return;
   text_ += text + "\n";
-  const Label label{name_of(severity), rule};
-  if (first_of(cause_of(severity, key, text), label, text)) tell(text, label);
+  if (left_to) of_rule.left_to = left_to;
+  if (!left_to && is_first(severity, rule)) {
+    of_rule.has_example = true;
+    tell(text, {name_of(severity), rule});
+  } else {
+    of_rule.lines.insert(place.line);
+  }
 }
 
 bool Findings::again(Severity severity, uint64_t key) {
   if (reaction(severity) != Reaction::report) return false;
   std::lock_guard guard(lock_);
-  const auto told = told_.find(key);
-  if (told == told_.end()) return false;
-  ++*told->second;
+  const auto known = known_.find(key);
+  if (known == known_.end()) return false;
+  ++known->second->count;
   ++counts_[size_t(severity)];
   return true;
 }
 
-std::string Findings::text() const { return text_; }
+void Findings::tell_the_rest(Severity severity) {
+  std::string all;
+  for (const auto& [rule, of] : rules_[size_t(severity)]) {
+    const uint64_t rest = of.count - of.has_example;
+    if (!rest) continue;
+    std::string words =
+        format("%llu%s ", (unsigned long long)rest, of.has_example ? " more" : "") + rule;
+    if (!of.left_to.empty()) words += " (left to " + of.left_to + ")";
+    if (of.left_to.empty() && !of.lines.empty())
+      words += " (PTX lines " + first_lines(of.lines) + ")";
+    Label label{name_of(severity), rule};
+    label.more = rest;
+    label.lines = as_text(of.lines);
+    record("kernel " + kernel_ + ": " + words, label);
+    all += (all.empty() ? "" : ", ") + words;
+  }
+  if (!all.empty()) say("kernel " + kernel_ + ": " + all, name_of(severity));
+}
+
+void Findings::tell_the_rest() {
+  std::lock_guard guard(lock_);
+  for (const Severity severity : {Severity::error, Severity::formal}) tell_the_rest(severity);
+}
+
+std::map<std::string, uint64_t> Findings::by_rule() const {
+  std::map<std::string, uint64_t> all;
+  for (const auto& rules : rules_)
+    for (const auto& [rule, of] : rules) all[rule] += of.count;
+  return all;
+}
 
 }  // namespace emu

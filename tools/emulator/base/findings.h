@@ -9,8 +9,9 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "tools/emulator/base/fault.h"
 #include "tools/emulator/base/settings.h"
@@ -28,30 +29,51 @@ struct Finding : Fault {
       : Fault(FaultKind::ordering, report), severity(s), rule(std::move(r)) {}
 };
 
-// Clusters on several host threads share one.
+// What one launch broke. Clusters on several host threads share one.
 class Findings {
  public:
-  // `key` names the pair of places: later findings of one pair are counted, not told. `rule` is
-  // the rule's identifier, `text` the located report. Throws Finding when the class stops the
-  // launch.
-  void add(Severity severity, uint64_t key, const std::string& rule, const std::string& text);
-  // Counts a finding of a pair that was told already; false: it was not.
+  // `kernel`: its name in reports.
+  explicit Findings(std::string kernel = "") : kernel_(std::move(kernel)) {}
+
+  struct Place {
+    uint64_t key;   // of the pair of places: later findings of one pair are counted alone
+    uint32_t line;  // in the PTX text, of the later one
+  };
+  // `rule` is the rule's identifier, `text` the located report. A process tells one example of each
+  // rule and kernel, and tell_the_rest() the number of the others. `left_to`: who puts this right
+  // although the text of the module does not; such findings have no example. Throws Finding when
+  // the class stops the launch.
+  void add(Severity severity, const Place& place, const std::string& rule, const std::string& text,
+           const char* left_to = nullptr);
+  // Counts a finding of a pair that was added already; false: it was not.
   bool again(Severity severity, uint64_t key);
+  // When the launch has ended: in one line for each class, what no example was told of.
+  void tell_the_rest();
   // Is it worth looking for findings of the class?
   static bool wanted(Severity severity) { return reaction(severity) != Reaction::ignore; }
 
   uint64_t count(Severity severity) const { return counts_[size_t(severity)]; }
-  const std::map<std::string, uint64_t>& by_rule() const { return by_rule_; }
-  std::string text() const;  // what was told, one report after the other
+  std::map<std::string, uint64_t> by_rule() const;
+  std::string text() const { return text_; }  // a report of every pair, one after the other
 
  private:
   static Reaction reaction(Severity severity) {
     return severity == Severity::error ? settings().hazards : settings().formal;
   }
+  struct OfRule {
+    uint64_t count = 0;
+    bool has_example = false;  // one of them
+    std::set<uint32_t> lines;  // of the others
+    std::string left_to;
+  };
+  bool is_first(Severity severity, const std::string& rule) const;
+  void tell_the_rest(Severity severity);
+
+  const std::string kernel_;
   std::mutex lock_;
   uint64_t counts_[2] = {};
-  std::map<std::string, uint64_t> by_rule_;
-  std::map<uint64_t, uint64_t*> told_;  // with the rule's count
+  std::map<std::string, OfRule> rules_[2];  // by class
+  std::map<uint64_t, OfRule*> known_;       // by key
   std::string text_;
 };
 

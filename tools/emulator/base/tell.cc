@@ -38,14 +38,25 @@ std::string lines_of(const std::string& report) {
   return all;
 }
 
+std::string lines_of(const std::vector<std::string>& lines) {
+  std::string all;
+  for (const std::string& line : lines) all += (all.empty() ? "" : ",") + quoted(line);
+  return all;
+}
+
 std::string object_of(const std::string& report, const Label& label) {
   const std::string rule = label.rule.empty() ? "" : "\"rule\":" + quoted(label.rule) + ",";
-  return "{\"class\":" + quoted(label.of_class) + "," + rule + "\"lines\":[" + lines_of(report) +
+  const std::string more = label.more ? "\"more\":" + std::to_string(label.more) + "," : "";
+  const std::string lines = label.more ? lines_of(label.lines) : lines_of(report);
+  return "{\"class\":" + quoted(label.of_class) + "," + rule + more + "\"lines\":[" + lines +
          "],\"text\":" + quoted(report) + "}";
 }
 
-// For nvfp4emu run, which counts them: an object to a line of the file that it names.
-void keep(const std::string& object) {
+}  // namespace
+
+void record(const std::string& report, const Label& label) {
+  const std::string object = object_of(report, label);
+  if (const ObjectListener listener = of_objects) return listener(object.c_str());
   const char* const path = getenv("NVFP4EMU_REPORT");
   if (!path || !*path) return;
   FILE* const file = fopen(path, "a");
@@ -54,17 +65,18 @@ void keep(const std::string& object) {
   fclose(file);
 }
 
-}  // namespace
-
-void tell(const std::string& report, const Label& label) {
-  const std::string object = object_of(report, label);
-  if (const ObjectListener listener = of_objects) return listener(object.c_str());
-  keep(object);
-  const std::string all = label.of_class == "note" ? report : label.of_class + ": " + report;
+void say(const std::string& report, const std::string& of_class) {
+  if (of_objects) return;
+  const std::string all = of_class == "note" ? report : of_class + ": " + report;
   if (const Listener listener = instead)
     listener(all);
   else
     fprintf(stderr, "emulator: %s\n", all.c_str());
+}
+
+void tell(const std::string& report, const Label& label) {
+  record(report, label);
+  say(report, label.of_class);
 }
 
 void print(const std::string& text) {

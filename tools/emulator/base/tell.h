@@ -2,18 +2,26 @@
 // What the emulator has to say about a program: reports on stderr.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace emu {
 
 // What a program that reads reports asks of one.
 struct Label {
-  std::string of_class = "note";  // or error, formal: the report begins with it
-  std::string rule = {};          // its identifier, where there is one
+  std::string of_class = "note";        // or error, formal: the report begins with it
+  std::string rule = {};                // its identifier, where there is one
+  uint64_t more = 0;                    // findings that are counted, after an example has been told
+  std::vector<std::string> lines = {};  // of these; of an example its text has them
 };
 
-// One report, after "emulator: ".
+// One report, after "emulator: ": said, and recorded.
 void tell(const std::string& report, const Label& label = {});
+// Its two halves. On stderr, after the class; and as a JSON object, to the object listener or to a
+// line of the file that NVFP4EMU_REPORT names.
+void say(const std::string& report, const std::string& of_class);
+void record(const std::string& report, const Label& label);
 
 // What a kernel prints, on stdout.
 void print(const std::string& text);

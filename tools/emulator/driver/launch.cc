@@ -2,7 +2,6 @@
 // A launch from its arguments to the machine's Launch. Limits and statuses were measured on an H200
 // (driver 580), call by call.
 #include "tools/emulator/driver/launch.h"
-#include "tools/emulator/base/causes.h"
 
 #include <algorithm>
 #include <cstring>
@@ -277,7 +276,7 @@ class GridWorkspace {
 Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& ahead) {
   CUresult sticky = CUDA_SUCCESS;
   Counters counters;
-  Findings findings;
+  Findings findings(report::kernel_name(ready.launch.function->name));
   Launch launch = ready.launch;
   launch.findings = &findings;
   const auto order = std::make_shared<GlobalOrder>();
@@ -298,7 +297,7 @@ Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& ah
     tell("this machine has too little memory for the grid");
   }
   s.memory->drop_freed();
-  tell_the_rest();
+  findings.tell_the_rest();
   std::lock_guard guard(s.lock);
   s.findings = findings.text();
   s.findings_by_rule = findings.by_rule();

@@ -2,6 +2,7 @@
 // See watch.h.
 #include "tools/emulator/driver/watch.h"
 
+#include "tools/emulator/machine/report.h"
 #include "tools/emulator/order/checks.h"
 #include "tools/emulator/order/global_order.h"
 #include "tools/emulator/trace/trace.h"
@@ -11,7 +12,7 @@ namespace emu {
 Counters run_watched(Launch launch, GlobalOrder* order, const std::vector<GlobalOrder*>& earlier) {
   GlobalOrder own;
   if (!order) order = &own;
-  order->kernel = launch.function->name;
+  order->kernel = report::kernel_name(launch.function->name);
   Trace trace;
   OrderChecks checks(*order, earlier);
   launch.observers = {&trace, &checks};

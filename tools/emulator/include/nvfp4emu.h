@@ -34,9 +34,9 @@ int nvfp4emu_set(const char* name, const char* value);
 size_t nvfp4emu_findings(char* text, size_t bytes);
 
 /* How many of them broke one rule, by its identifier, which NVFP4EMU_REPORT's objects have as
- * "rule" too: a name of order/reasons.def ("reused_columns", "tensor_fence", ...), or what kind of
- * misuse it was ("barrier_misuse", "tensor_memory_misuse", "missing_order", ...). -1: no rule has
- * this name. */
+ * "rule" too: a name of order/reasons.def ("reused_columns", "tensor_fence", ...) or of
+ * machine/rules.def ("late_wait", "early_register", ...), or what kind of misuse it was
+ * ("barrier_misuse", "tensor_memory_misuse", ...). -1: no rule has this name. */
 int nvfp4emu_findings_of(const char* rule, uint64_t* count);
 
 /* From now on each report goes to `reader`, as the JSON object that NVFP4EMU_REPORT's file would

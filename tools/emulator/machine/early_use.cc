@@ -31,7 +31,7 @@ const Operand* owned(const Warp& warp, const Instr& in, uint32_t active, Owner o
 
 void tell(const Warp& warp, const Instr& in, uint32_t active, const Operand& op, const char* work,
           const char* wait) {
-  report::formal(FaultKind::ordering,
+  report::formal(report::Rule::early_register,
                  format("register %s is used while a %s that uses it is not known to be complete: "
                         "%s first",
                         warp.name_of(op), work, wait),

@@ -7,12 +7,15 @@
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <iterator>
+#include <mutex>
 
 namespace emu::report {
 
 namespace {
 
-std::string source_line(const std::string& source, uint32_t line) {
+// An instruction may name 128 registers.
+std::string source_line(const std::string& source, uint32_t line, size_t longest) {
   size_t begin = 0;
   for (uint32_t i = 1; i < line && begin != std::string::npos; ++i) {
     begin = source.find('\n', begin);
@@ -21,19 +24,32 @@ std::string source_line(const std::string& source, uint32_t line) {
   if (line == 0 || begin == std::string::npos) return "";
   std::string text = source.substr(begin, source.find('\n', begin) - begin);
   size_t first = text.find_first_not_of(" \t");
-  return first == std::string::npos ? "" : text.substr(first);
+  if (first == std::string::npos) return "";
+  text.erase(0, first);
+  if (text.size() > longest) text.replace(longest, std::string::npos, " ..");
+  return text;
 }
 
 std::string dim(const Dim3& d) { return format("(%u,%u,%u)", d.x, d.y, d.z); }
 
 }  // namespace
 
-std::string place(const Cluster& cluster, const ptx::Instr& in) {
+namespace {
+
+// Formal findings are many and of right programs, so they are short unless one ends the launch.
+bool is_brief(Severity severity) {
+  return severity == Severity::formal && settings().formal != Reaction::stop;
+}
+
+}  // namespace
+
+std::string place(const Cluster& cluster, const ptx::Instr& in, Severity severity) {
+  const bool brief = is_brief(severity);
   std::string text = format("PTX line %u:%u: ", in.pos.line, in.pos.column);
   if (!cluster.launch.module) return text + in.opcode;
   const std::string cuda = cluster.launch.module->cuda_line(*cluster.launch.function, in);
   return (cuda.empty() ? text : cuda + ", " + text) +
-         source_line(cluster.launch.module->source, in.pos.line);
+         source_line(cluster.launch.module->source, in.pos.line, brief ? 28 : 80);
 }
 
 namespace {
@@ -58,17 +74,67 @@ std::string elsewhere(const Warp& warp, uint32_t active) {
 
 namespace {
 
-// As it stands in the source, for the names that C++ makes.
-std::string plain_name(const std::string& symbol) {
+// ---- names ------------------------------------------------------------------------------------
+
+// The name in the source; empty: the symbol is none that C++ makes, or too long for the demangler.
+std::string demangled(const std::string& symbol) {
   int status = 0;
   char* const name = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);
-  const std::string plain = symbol.rfind("_Z", 0) == 0 && name ? name : symbol;
+  const std::string plain = symbol.rfind("_Z", 0) == 0 && name ? name : "";
   std::free(name);
   return plain;
 }
 
+// cutlass::device_kernel of _ZN7cutlass13device_kernelI...: what comes before the arguments.
+std::string path_of(const std::string& symbol) {
+  std::string path;
+  size_t at = symbol.rfind("_ZN", 0) == 0 ? 3 : 2;
+  while (at < symbol.size() && symbol[at] >= '1' && symbol[at] <= '9') {
+    const size_t bytes = size_t(std::atoi(symbol.c_str() + at));
+    at = symbol.find_first_not_of("0123456789", at);
+    if (at == std::string::npos || bytes > symbol.size() - at) break;
+    const std::string name = symbol.substr(at, bytes);
+    const bool unnamed = name.find("_GLOBAL__N_") != std::string::npos;
+    path += (path.empty() ? "" : "::") + (unnamed ? "(anonymous namespace)" : name);
+    at += bytes;
+  }
+  return path;
+}
+
+// Which of the process's kernels of one path a new one is, from 1.
+size_t number_of(const std::string& path) {
+  static auto& all = *new std::map<std::string, size_t>;
+  return ++all[path];
+}
+
+}  // namespace
+
+namespace {
+
+std::string shortened(const std::string& symbol) {
+  constexpr size_t longest = 60;
+  const std::string plain = demangled(symbol), &whole = plain.empty() ? symbol : plain;
+  if (whole.size() <= longest) return whole;
+  const std::string path = path_of(symbol);
+  const std::string cut = path.empty() ? symbol.substr(0, longest) + ".." : path + "<...>";
+  return cut + format(" #%zu", number_of(cut));
+}
+
+}  // namespace
+
+std::string kernel_name(const std::string& symbol) {
+  static std::mutex lock;
+  static auto& known = *new std::map<std::string, std::string>;
+  std::lock_guard guard(lock);
+  const auto [name, fresh] = known.emplace(symbol, "");
+  if (fresh) name->second = shortened(symbol);
+  return name->second;
+}
+
+namespace {
+
 std::string head(FaultKind kind, const Cluster& cluster) {
-  return format("%s in kernel %s", name(kind), plain_name(cluster.launch.function->name).c_str());
+  return std::string(name(kind)) + " in kernel " + kernel_name(cluster.launch.function->name);
 }
 
 // ---- threads and objects ----------------------------------------------------------------------
@@ -116,35 +182,7 @@ uint32_t address_of(int64_t shared) {
   return uint32_t(shared) & ((1u << SharedMemory::rank_shift) - 1);
 }
 
-std::string object(const Cluster& cluster, int64_t shared) {
-  if (shared == Fault::none) return "";
-  const uint32_t rank = uint32_t(shared) >> SharedMemory::rank_shift;
-  const uint32_t address = address_of(shared);
-  if (rank >= cluster.ctas.size()) return "";
-  const Cta& cta = *cluster.ctas[rank];
-  const std::string variable = shared_object(cta, address);
-  std::string text =
-      format("\n  shared address 0x%x of block %s is ", address, dim(cta.id).c_str()) +
-      (variable.empty() ? "no variable" : variable);
-  if (cta.mbarriers.live(address & ~7u)) text += "\n  " + cta.mbarriers.describe(address & ~7u);
-  return text;
-}
-
-std::string where(const Warp& warp, uint32_t active, int64_t lane) {
-  const Cta& cta = warp.cta;
-  return format(", block %s, cluster %s rank %u, warp %u", dim(cta.id).c_str(),
-                dim(cta.cluster.id).c_str(), cta.rank, warp.index) +
-         threads(warp, active, lane);
-}
-
-Fault told(const Fault& fault, std::string text) {
-  Fault all(fault.kind, std::move(text), fault.shared);
-  all.lane = fault.lane;
-  all.located = true;
-  return all;
-}
-
-// ---- the wait graph ---------------------------------------------------------------------------
+// ---- who has arrived --------------------------------------------------------------------------
 
 std::string actor(const Cluster& cluster, const Actor& a, const Cta& seen_from) {
   const auto& code = cluster.launch.function->code;
@@ -160,7 +198,11 @@ std::string arrivers(const Cta& cta, uint32_t address) {
   const MbarrierTable::State& state = cta.mbarriers.state(address, "");
   if (state.arrivers.empty()) return "      nobody has arrived there since mbarrier.init\n";
   std::string text;
+  size_t told = 0;
   for (const auto& [who, arrivals] : state.arrivers) {
+    constexpr size_t most = 8;
+    if (told++ == most)
+      return text + format("      and %zu other instructions\n", state.arrivers.size() - most);
     text += "      arrived so far: " + actor(cta.cluster, who, cta) +
             format(", %llu times", (unsigned long long)arrivals.times);
     if (arrivals.last_phase != state.phase)
@@ -170,6 +212,44 @@ std::string arrivers(const Cta& cta, uint32_t address) {
   }
   return text;
 }
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+std::string object(const Cluster& cluster, int64_t shared) {
+  if (shared == Fault::none) return "";
+  const uint32_t rank = uint32_t(shared) >> SharedMemory::rank_shift;
+  const uint32_t address = address_of(shared);
+  if (rank >= cluster.ctas.size()) return "";
+  const Cta& cta = *cluster.ctas[rank];
+  const std::string variable = shared_object(cta, address);
+  std::string text =
+      format("\n  shared address 0x%x of block %s is ", address, dim(cta.id).c_str()) +
+      (variable.empty() ? "no variable" : variable);
+  if (cta.mbarriers.live(address & ~7u))
+    text += "\n  " + cta.mbarriers.describe(address & ~7u) + "\n" + arrivers(cta, address & ~7u);
+  return trimmed(text);
+}
+
+std::string where(const Warp& warp, uint32_t active, int64_t lane, Severity severity) {
+  const Cta& cta = warp.cta;
+  std::string text = ", block " + dim(cta.id);
+  if (cta.cluster.ctas.size() > 1)
+    text += format(", cluster %s rank %u", dim(cta.cluster.id).c_str(), cta.rank);
+  text += format(", warp %u", warp.index);
+  return is_brief(severity) ? text : text + threads(warp, active, lane);
+}
+
+Fault told(const Fault& fault, std::string text) {
+  Fault all(fault.kind, std::move(text), fault.shared);
+  all.lane = fault.lane;
+  all.located = true;
+  return all;
+}
+
+// ---- the wait graph ---------------------------------------------------------------------------
 
 // How many phases of an mbarrier of its CTA a warp knows to be over: by its own waits, or by what
 // observers have seen it learn.
@@ -255,32 +335,115 @@ std::string rule(FaultKind kind) {
   return words;
 }
 
+namespace {
+
+struct Row {
+  const char* name;
+  FaultKind kind;
+};
+
+// As Rule counts them.
+constexpr Row rows[] = {
+#define EMU_RULE(name, kind, meaning) {#name, FaultKind::kind},
+#include "tools/emulator/machine/rules.def"
+#undef EMU_RULE
+};
+
+}  // namespace
+
 bool is_rule(const std::string& name) {
   for (int kind = 0; kind <= int(FaultKind::failed_assert); ++kind)
     if (rule(FaultKind(kind)) == name) return true;
-  return false;
+  return std::any_of(std::begin(rows), std::end(rows),
+                     [&](const Row& r) { return name == r.name; });
 }
 
-Fault located(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active) {
+namespace {
+
+bool arrives_at(const Warp& warp, const MbarrierTable::State& barrier) {
+  return std::any_of(barrier.arrivers.begin(), barrier.arrivers.end(), [&](const auto& a) {
+    return a.first.rank == warp.cta.rank && a.first.warp == warp.index;
+  });
+}
+
+// The other may come there later: the only mbarrier that the warp has waited for is the one.
+std::string waited_for(const Warp& waits, const Warp& arrives) {
+  std::string text;
+  const bool alone = waits.phases_seen.size() == 1;
+  for (const auto& [address, phases] : waits.phases_seen) {
+    if (!waits.cta.mbarriers.live(address)) continue;
+    const MbarrierTable::State& barrier = waits.cta.mbarriers.state(address, "");
+    if (!alone && !arrives_at(arrives, barrier)) continue;
+    text += format("\n  warp %u has waited for mbarrier 0x%x, whose count is %u:\n", waits.index,
+                   address, barrier.count) +
+            trimmed(arrivers(waits.cta, address));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string mbarriers_between(const Warp& one, const Warp& other) {
+  return waited_for(one, other) + waited_for(other, one);
+}
+
+Fault located(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active,
+              Severity severity) {
   const Cluster& cluster = warp.cta.cluster;
-  return told(fault, head(fault.kind, cluster) + where(warp, active, fault.lane) + "\n  " +
-                         fault.text + object(cluster, fault.shared) + "\n  " + place(cluster, in));
+  return told(fault, head(fault.kind, cluster) + where(warp, active, fault.lane, severity) +
+                         "\n  " + fault.text + object(cluster, fault.shared) + "\n  " +
+                         place(cluster, in, severity));
 }
 
-void formal(FaultKind kind, const std::string& text, const Warp& warp, const ptx::Instr& in,
+namespace {
+
+// What ptxas puts right, and compilers other than NVIDIA's therefore leave out.
+const char* left_to(Rule rule, const ptx::Module* module) {
+  return module && rule == Rule::early_register ? module->left_to_ptxas() : nullptr;
+}
+
+// `located` is called for the first of its key alone.
+template <class Located>
+void add(Rule rule, const Findings::Place& place, const Launch& launch, Located located) {
+  if (!launch.findings || !Findings::wanted(Severity::formal)) return;
+  if (launch.findings->again(Severity::formal, place.key)) return;
+  const Row& row = rows[size_t(rule)];
+  launch.findings->add(Severity::formal, place, row.name, located(row.kind).text,
+                       left_to(rule, launch.module));
+}
+
+// No key of the ordering checks has these bits.
+constexpr uint64_t of_instruction = 1ull << 62, of_end = 1ull << 63;
+
+}  // namespace
+
+void formal(Rule rule, const std::string& text, const Warp& warp, const ptx::Instr& in,
             uint32_t active) {
-  Findings* findings = warp.cta.cluster.launch.findings;
-  if (!findings || !Findings::wanted(Severity::formal)) return;
-  if (findings->again(Severity::formal, in.pos.line)) return;
-  const Fault finding(kind, "the manual's rule alone: " + text);
-  findings->add(Severity::formal, in.pos.line, rule(kind), located(finding, warp, in, active).text);
+  const uint32_t line = in.pos.line;
+  add(rule, {of_instruction | uint64_t(rule) << 32 | line, line}, warp.cta.cluster.launch,
+      [&](FaultKind kind) {
+        return located(Fault(kind, text), warp, in, active, Severity::formal);
+      });
 }
 
-Fault located_effect(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active) {
+void formal_effect(Rule rule, const std::string& text, const Cluster& cluster) {
+  const Actor& by = cluster.actor;
+  const Warp& warp = *cluster.ctas[by.rank]->warps[by.warp];
+  const ptx::Instr& in = cluster.launch.function->code[by.pc];
+  const uint32_t line = in.pos.line;
+  add(rule, {of_instruction | uint64_t(rule) << 32 | line, line}, cluster.launch,
+      [&](FaultKind kind) {
+        return located_effect(Fault(kind, text), warp, in, 0, Severity::formal);
+      });
+}
+
+Fault located_effect(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32_t active,
+                     Severity severity) {
   const Cluster& cluster = warp.cta.cluster;
   return told(fault, head(fault.kind, cluster) + " in asynchronous work" +
-                         where(warp, active, Fault::none) + "\n  " + fault.text +
-                         object(cluster, fault.shared) + "\n  effect of " + place(cluster, in));
+                         where(warp, active, Fault::none, severity) + "\n  " + fault.text +
+                         object(cluster, fault.shared) + "\n  effect of " +
+                         place(cluster, in, severity));
 }
 
 Fault located(const Fault& fault, const Cluster& cluster, const char* during) {
@@ -289,14 +452,11 @@ Fault located(const Fault& fault, const Cluster& cluster, const char* during) {
                          fault.text + object(cluster, fault.shared));
 }
 
-void formal(FaultKind kind, const std::string& text, const Cluster& cluster, const char* during,
-            uint64_t place) {
-  Findings* findings = cluster.launch.findings;
-  if (!findings || !Findings::wanted(Severity::formal)) return;
-  const uint64_t key = 1ull << 63 | place;
-  if (findings->again(Severity::formal, key)) return;
-  findings->add(Severity::formal, key, rule(kind),
-                located(Fault(kind, "the manual's rule alone: " + text), cluster, during).text);
+void formal(Rule rule, const std::string& text, const Cluster& cluster, const char* during,
+            uint32_t line, uint32_t rank) {
+  const uint64_t key = of_end | uint64_t(line) << 24 | uint64_t(rule) << 8 | rank;
+  add(rule, {key, line}, cluster.launch,
+      [&](FaultKind kind) { return located(Fault(kind, text), cluster, during); });
 }
 
 Fault deadlock(const Cluster& cluster) {

@@ -209,7 +209,7 @@ void check_registers(const Cta& cta) {
     if (changes(*warp) == changes(first)) continue;
     const Warp& more =
         warp->register_changes.size() > first.register_changes.size() ? *warp : first;
-    report::formal(FaultKind::illegal_instruction,
+    report::formal(report::Rule::setmaxnreg,
                    format("warps %u and %u of one warpgroup execute different setmaxnreg: all of "
                           "them execute the same",
                           first.index, warp->index),
@@ -239,8 +239,8 @@ void Scheduler::end_cluster() {
   for (const auto& cta : cluster_->ctas) {
     std::string open = cta->mbarriers.outstanding();
     if (!open.empty())
-      report::formal(FaultKind::barrier_misuse, open, *cluster_,
-                     format("at the end of the CTA of rank %u", cta->rank).c_str(), cta->rank);
+      report::formal(report::Rule::open_bytes, open, *cluster_,
+                     format("at the end of the CTA of rank %u", cta->rank).c_str(), 0, cta->rank);
   }
 }
 

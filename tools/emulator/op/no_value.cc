@@ -24,7 +24,7 @@ std::string why_stored_none(const Warp& w, const Instr& in, const Operand& op, c
                             uint32_t lanes) {
   if (p.space == Space::global)
     return format("PTX line %u of kernel %s stores none there: ", in.pos.line,
-                  w.cta.cluster.launch.function->name.c_str()) +
+                  report::kernel_name(w.cta.cluster.launch.function->name).c_str()) +
            w.none_in(op, lanes);
   const Reason reason = w.why(op);
   if (!p.cta || reason.from_shared) return {};

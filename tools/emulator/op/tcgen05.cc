@@ -158,7 +158,7 @@ Target commit_target(Warp& warp, const Instr& in, uint32_t lane) {
     return glue::target(warp, in.ops[0], lane, Where::generic_cluster, in.opcode);
   Target t;
   t.cta = &warp.cta.cluster.cta_of(uint32_t(operand), &t.address, in.opcode);
-  report::formal(FaultKind::illegal_address,
+  report::formal(report::Rule::shared_commit,
                  format("%s without .shared::cluster takes a generic address, and 0x%x is one of "
                         "shared memory, which the code that ptxas makes takes as well",
                         in.opcode, uint32_t(operand)),

@@ -66,7 +66,7 @@ Access access(Warp& warp, const Instr& in, uint32_t active, const Operand& addre
   const AccessShape shape = shape_of(in);
   if (names_no_quarter(at, warp.index))
     report::formal(
-        FaultKind::illegal_instruction,
+        report::Rule::first_quarter,
         format("%s at tensor memory address 0x%08x, whose lane belongs to the first warp "
                "of a warpgroup: warp %u gets those from lane %u",
                in.opcode, at, warp.index, 32 * (warp.index % 4)),

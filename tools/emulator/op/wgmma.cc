@@ -62,7 +62,7 @@ WgmmaCommand command_of(Warp& warp, const Instr& in) {
 
 void note_start(Warp& warp, const Instr& in, const WgmmaCommand& c) {
   if (starts_inside_pattern(c))
-    report::formal(FaultKind::illegal_instruction,
+    report::formal(report::Rule::wgmma_start,
                    "an operand of wgmma.mma_async starts inside the swizzle pattern, its base "
                    "offset is 0",
                    warp, in, ~0u);
@@ -108,7 +108,7 @@ void require_fenced(const Warp& warp, const Instr& in, bool a_in_registers) {
   if (a_in_registers) look(in.ops[a_slot]);
   look(in.ops[d_slot]);
   if (touched)
-    report::formal(FaultKind::ordering,
+    report::formal(report::Rule::wgmma_fence,
                    format("wgmma.mma_async uses register %s, which another instruction accessed "
                           "since the last wgmma.fence",
                           warp.name_of(*touched)),

@@ -67,17 +67,17 @@ void EarlierGrids::found(const GlobalOrder& earlier, const Access& old, const Vi
   if (!Findings::wanted(severity)) return;
   const uint64_t key = uint64_t(now_.pc()) << 8 | uint64_t(Reason::earlier_grid);
   if (now_.cluster.launch.findings->again(severity, key)) return;
-  const char* head = severity == Severity::formal ? "the manual's rule alone: " : "";
   const std::string text = format(
-      "%s%s by thread %u %s %s, which kernel %s, launched before and perhaps not over, %s: "
+      "%s by thread %u %s %s, which kernel %s, launched before and perhaps not over, %s: "
       "griddepcontrol.wait comes first",
-      head, now_.in().opcode, now_.warp().thread(v.lane % every_lane),
+      now_.in().opcode, now_.warp().thread(v.lane % every_lane),
       is_read(v.use) ? "reads" : "writes",
       reporter_.place(v, number, old.mask & v.mask ? old.mask & v.mask : v.mask).c_str(),
       earlier.kernel.c_str(), is_read(old.use) ? "reads" : "writes");
-  const Fault here =
-      report::located(Fault(FaultKind::ordering, text), now_.warp(), now_.in(), now_.active());
-  now_.cluster.launch.findings->add(severity, key, name_of(Reason::earlier_grid), here.text);
+  const Fault here = report::located(Fault(FaultKind::ordering, text), now_.warp(), now_.in(),
+                                     now_.active(), severity);
+  now_.cluster.launch.findings->add(severity, {key, now_.in().pos.line},
+                                    name_of(Reason::earlier_grid), here.text);
 }
 
 }  // namespace emu::order

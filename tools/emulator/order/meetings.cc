@@ -143,7 +143,7 @@ void Meetings::check_in_time(Cta& cta, uint32_t address, uint32_t lanes, uint64_
   const uint64_t meant = known + (known + since) % 2;
   if (meant >= since) return;
   report::formal(
-      FaultKind::ordering,
+      report::Rule::late_wait,
       format(
           "%s for phase %llu of mbarrier 0x%x came when %llu phases were over and has waited for "
           "the next one of that parity: nothing keeps the others from going on before this warp "

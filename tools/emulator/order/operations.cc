@@ -188,16 +188,17 @@ bool Operations::in_a_group(const Cta& cta, const Issued& op) const {
 void Operations::report_exit(const Cta& cta, const Landing& l) const {
   const Issued& op = issued(l.op);
   const ptx::Instr& copy = now_.cluster.launch.function->code[op.pc];
+  const bool formal = l.read && in_a_group(cta, op);
   const std::string text =
       format("the CTA ends while a copy %s its shared memory at 0x%x is not known to %s: %s",
              l.read ? "from" : "into", l.address, l.read ? "have read it" : "be complete",
              l.read ? "cp.async.bulk.wait_group.read, or the wait for its mbarrier, comes first"
                     : "wait for its mbarrier first") +
-      "\n  copy: " + report::place(now_.cluster, copy);
-  if (!l.read || !in_a_group(cta, op)) throw Fault(FaultKind::ordering, text);
+      "\n  copy: " + report::place(now_.cluster, copy, formal ? Severity::formal : Severity::error);
+  if (!formal) throw Fault(FaultKind::ordering, text);
   const std::string during = format("at the end of the CTA of rank %u", cta.rank);
-  report::formal(FaultKind::ordering, text, now_.cluster, during.c_str(),
-                 uint64_t(copy.pos.line) << 32 | cta.rank);
+  report::formal(report::Rule::copy_at_end, text, now_.cluster, during.c_str(), copy.pos.line,
+                 cta.rank);
 }
 
 Viewer Operations::viewer(uint32_t lane) const {

@@ -133,6 +133,12 @@ std::string Reporter::place(const Viewer& v, uint64_t index, uint16_t mask) cons
          (variable.empty() ? "" : ", " + variable + ",");
 }
 
+// ptxas adds fences of tensor memory; nothing else of what reasons.def has.
+const char* Reporter::left_to(Reason reason) const {
+  const ptx::Module* const module = now_.cluster.launch.module;
+  return module && reason == Reason::tensor_fence ? module->left_to_ptxas() : nullptr;
+}
+
 bool Reporter::has_exited(const Access& old, const Viewer& v) const {
   if (v.space == Space::global && old.cluster != now_.serial) return false;
   return now_.cluster.ctas[old.warp / now_.warps]->warps[old.warp % now_.warps]->exited & old.lanes;
@@ -148,20 +154,29 @@ void Reporter::found(Reason reason, const Access& old, const Viewer& v, uint64_t
                          ? now_.cluster.block_of(old.cluster, warp / now_.warps)
                          : now_.cluster.ctas[warp / now_.warps]->id;
   const auto& earlier = now_.cluster.launch.function->code[old.pc];
+  const Dim3& here = now_.warp().cta.id;
+  const std::string elsewhere = block.x == here.x && block.y == here.y && block.z == here.z
+                                    ? ""
+                                    : format(", block (%u,%u,%u)", block.x, block.y, block.z);
   std::string text =
-      format("%s by thread %u %s %s after a %s by %s of thread %u, block (%u,%u,%u), warp %u: ",
-             now_.in().opcode, now_.warp().thread(v.lane % every_lane), verb(v.use),
+      format("%s by thread %u %s %s after a %s by %s of thread %u%s, warp %u: ", now_.in().opcode,
+             now_.warp().thread(v.lane % every_lane), verb(v.use),
              place(v, index, old.mask & v.mask).c_str(), past(old.use), earlier.opcode, thread,
-             block.x, block.y, block.z, warp % now_.warps);
+             elsewhere.c_str(), warp % now_.warps);
   text += missing(reason, old);
   const bool nobody_released = reason == Reason::unordered || reason == Reason::released_apart;
   if (nobody_released && has_exited(old, v))
     text += "; that thread has exited since, which releases nothing";
-  text += "\n  earlier: " + report::place(now_.cluster, earlier);
-  const char* head = severity == Severity::formal ? "the manual's rule alone: " : "";
-  const Fault here = report::located(Fault(FaultKind::ordering, head + text), now_.warp(),
-                                     now_.in(), now_.active());
-  now_.cluster.launch.findings->add(severity, key, name_of(reason), here.text);
+  if (nobody_released && v.space != Space::tensor && v.space != Space::global)
+    text += report::mbarriers_between(
+        now_.warp(), *now_.cluster.ctas[warp / now_.warps]->warps[warp % now_.warps]);
+  // Where it is the same instruction, its place is named once.
+  if (&earlier != &now_.in())
+    text += "\n  earlier: " + report::place(now_.cluster, earlier, severity);
+  const Fault finding = report::located(Fault(FaultKind::ordering, text), now_.warp(), now_.in(),
+                                        now_.active(), severity);
+  now_.cluster.launch.findings->add(severity, {key, now_.in().pos.line}, name_of(reason),
+                                    finding.text, left_to(reason));
 }
 
 }  // namespace emu::order

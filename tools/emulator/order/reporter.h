@@ -18,6 +18,7 @@ class Reporter {
   std::string place(const Viewer& v, uint64_t index, uint16_t mask) const;
 
  private:
+  const char* left_to(Reason reason) const;
   bool has_exited(const Access& old, const Viewer& v) const;
   std::string missing(Reason reason, const Access& old) const;
   static std::string wait_for(const Issued& op);

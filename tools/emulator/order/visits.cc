@@ -10,8 +10,8 @@ namespace emu::order {
 
 namespace {
 
-std::string place_of(const Cluster& cluster, uint32_t pc) {
-  return "\n  by: " + report::place(cluster, cluster.launch.function->code[pc]);
+std::string place_of(const Cluster& cluster, uint32_t pc, Severity severity) {
+  return "\n  by: " + report::place(cluster, cluster.launch.function->code[pc], severity);
 }
 
 }  // namespace
@@ -92,26 +92,26 @@ void Visits::report(const Cta& cta, const By& by, const Visit& visit) const {
              what, by.address, by.warp % now_.warps, by.warp / now_.warps,
              relaxed ? "the cluster barrier between them was arrived at without release"
                      : "a cluster barrier at the end keeps it") +
-      place_of(now_.cluster, by.pc);
+      place_of(now_.cluster, by.pc, relaxed ? Severity::formal : Severity::error);
   if (!relaxed) throw Fault(FaultKind::ordering, text);
-  report_formal(cta, by.pc, text);
+  report_formal(report::Rule::relaxed_end, cta, by.pc, text);
 }
 
 // Hardware is known to be faster than what follows in the CTA that issues.
 void Visits::report(const Cta& cta, uint32_t barrier, const Commit& commit) const {
   report_formal(
-      cta, commit.pc,
+      report::Rule::commit_at_end, cta, commit.pc,
       format("the CTA ends while the arrival of a tcgen05.commit at its mbarrier at 0x%x, by warp "
              "%u of the CTA of rank %u, may be on its way: a wait for that barrier keeps it",
              barrier, commit.warp % now_.warps, commit.warp / now_.warps) +
-          place_of(now_.cluster, commit.pc));
+          place_of(now_.cluster, commit.pc, Severity::formal));
 }
 
-void Visits::report_formal(const Cta& cta, uint32_t pc, const std::string& text) const {
+void Visits::report_formal(report::Rule rule, const Cta& cta, uint32_t pc,
+                           const std::string& text) const {
   const ptx::Instr& in = now_.cluster.launch.function->code[pc];
   const std::string during = format("at the end of the CTA of rank %u", cta.rank);
-  report::formal(FaultKind::ordering, text, now_.cluster, during.c_str(),
-                 uint64_t(in.pos.line) << 32 | cta.rank);
+  report::formal(rule, text, now_.cluster, during.c_str(), in.pos.line, cta.rank);
 }
 
 }  // namespace emu::order

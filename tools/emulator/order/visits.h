@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "tools/emulator/machine/report.h"
 #include "tools/emulator/order/operations.h"
 
 namespace emu::order {
@@ -54,7 +55,7 @@ class Visits {
   bool is_known(const Cta& cta, const By& by, uint32_t time, Clock Knowledge::*clock) const;
   void report(const Cta& cta, const By& by, const Visit& visit) const;
   void report(const Cta& cta, uint32_t barrier, const Commit& commit) const;
-  void report_formal(const Cta& cta, uint32_t pc, const std::string& text) const;
+  void report_formal(report::Rule rule, const Cta& cta, uint32_t pc, const std::string& text) const;
 
   const Now& now_;
   const Parties& parties_;

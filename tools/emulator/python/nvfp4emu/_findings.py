@@ -11,17 +11,21 @@ class Finding:
     kind: "error" (hardware can show it), "formal" (the manual requires what no known hardware
     needs) or "note" (what is not about the kernel, such as a driver call that is not emulated).
     rule: the identifier of the rule that was broken, or "". lines: its places in the PTX, as
-    "line:column". text: the whole report."""
+    "line:column". text: the whole report. more: 0 for a report. Of each rule and kernel a process
+    reports one example; what a launch found beyond it is one more Finding, whose `more` says how
+    often, and `lines` where."""
     kind: str
     rule: str
     lines: tuple
     text: str
+    more: int = 0
 
     @classmethod
     def read(cls, text):
         """From the JSON object of a report."""
         said = json.loads(text)
-        return cls(said["class"], said.get("rule", ""), tuple(said["lines"]), said["text"])
+        return cls(said["class"], said.get("rule", ""), tuple(said["lines"]), said["text"],
+                   said.get("more", 0))
 
     def __str__(self):
         return self.text if self.kind == "note" else f"{self.kind}: {self.text}"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Two classes of findings and what the settings make of them.
 #include "tools/emulator/base/findings.h"
-#include "tools/emulator/base/causes.h"
 #include "tools/emulator/base/tell.h"
 #include "tools/emulator/test/support/exec_support.h"
 #include "tools/emulator/test/support/unit_support.h"
@@ -11,9 +10,9 @@ using namespace emu;
 TEST_CASE("an error stops the launch and a formal finding is counted unless settings differ") {
   exec_test::SettingsGuard guard;
   Findings findings;
-  CHECK_FAULT(ordering, "this order", findings.add(Severity::error, 1, "proxy", "this order"));
-  findings.add(Severity::formal, 1, "scope", "that order");
-  findings.add(Severity::formal, 1, "scope", "that order, again");
+  CHECK_FAULT(ordering, "this order", findings.add(Severity::error, {1, 7}, "proxy", "this order"));
+  findings.add(Severity::formal, {1, 7}, "scope", "that order");
+  findings.add(Severity::formal, {1, 7}, "scope", "that order, again");
   CHECK(findings.count(Severity::error) == 1);
   CHECK(findings.again(Severity::formal, 1));
   CHECK(findings.count(Severity::formal) == 3);
@@ -26,10 +25,10 @@ TEST_CASE("either class can stop or be reported or be ignored") {
   settings().hazards = Reaction::report;
   settings().formal = Reaction::stop;
   Findings findings;
-  findings.add(Severity::error, 1, "proxy", "one");
-  CHECK_FAULT(ordering, "two", findings.add(Severity::formal, 2, "scope", "two"));
+  findings.add(Severity::error, {1, 7}, "proxy", "one");
+  CHECK_FAULT(ordering, "two", findings.add(Severity::formal, {2, 7}, "scope", "two"));
   settings().formal = Reaction::ignore;
-  findings.add(Severity::formal, 3, "scope", "three");
+  findings.add(Severity::formal, {3, 7}, "scope", "three");
   CHECK_FALSE(Findings::wanted(Severity::formal));
   CHECK(findings.count(Severity::formal) == 1);
   CHECK(findings.text() == "one\ntwo\n");
@@ -39,39 +38,62 @@ namespace {
 
 std::vector<std::string> heard;
 
-// What is told of findings with these keys, all of one launch of kernel `kernel`.
-std::vector<std::string> told_of(const std::string& kernel, std::initializer_list<uint64_t> keys) {
+struct Met {
+  Severity severity;
+  const char* rule;
+  uint32_t line;
+  uint64_t times = 1;
+};
+
+// What is said of a launch of `kernel` in which these were met.
+std::vector<std::string> told_of(const std::string& kernel, std::initializer_list<Met> all,
+                                 const char* left_to = nullptr) {
   heard.clear();
   set_listener([](const std::string& report) { heard.push_back(report); });
-  Findings findings;
-  for (const uint64_t key : keys)
-    findings.add(Severity::formal, key, "scope",
-                 "missing order in kernel " + kernel + ", block (0,0,0)\n  PTX line 7:1: st");
-  tell_the_rest();
+  Findings findings(kernel);
+  for (const Met& met : all)
+    for (uint64_t i = 0; i < met.times; ++i)
+      if (!findings.again(met.severity, met.line))
+        findings.add(met.severity, {met.line, met.line}, met.rule, "missing order in " + kernel,
+                     left_to);
+  findings.tell_the_rest();
   set_listener(nullptr);
   return heard;
 }
 
-constexpr uint64_t pair_of(uint64_t earlier, uint64_t later, uint64_t rule) {
-  return earlier << 32 | later << 8 | rule;
-}
+constexpr Severity error = Severity::error, formal = Severity::formal;
 
 }  // namespace
 
-TEST_CASE("one cause is one report with the number of the others") {
+TEST_CASE("of each rule and kernel a process tells one example and a launch how many more") {
+  exec_test::SettingsGuard guard;
+  settings().hazards = settings().formal = Reaction::report;
+  using Told = std::vector<std::string>;
+  CHECK(told_of("grouped", {{formal, "scope", 9}}) == Told{"formal: missing order in grouped"});
+  CHECK(told_of("grouped", {{formal, "lanes", 9},
+                            {formal, "lanes", 4, 3},
+                            {formal, "scope", 5},
+                            {error, "proxy", 20},
+                            {error, "proxy", 21}}) ==
+        Told{"formal: missing order in grouped", "error: missing order in grouped",
+             "error: kernel grouped: 1 more proxy (PTX lines 21)",
+             "formal: kernel grouped: 3 more lanes (PTX lines 4), 1 scope (PTX lines 5)"});
+  // The same line again and again; of many lines the first.
+  CHECK(told_of("other", {{formal, "scope", 3, 5}}).back() == "formal: kernel other: 4 more scope");
+  CHECK(told_of("grouped", {{formal, "scope", 8},
+                            {formal, "scope", 6},
+                            {formal, "scope", 4},
+                            {formal, "scope", 2},
+                            {formal, "scope", 7}}) ==
+        Told{"formal: kernel grouped: 5 scope (PTX lines 2, 4 ..)"});
+}
+
+TEST_CASE("what somebody else puts right has a line for the launch and no example") {
   exec_test::SettingsGuard guard;
   settings().formal = Reaction::report;
-  // A missing fence between unrolled stores and one reader, and between one and unrolled readers.
-  const auto unrolled = told_of("grouped", {pair_of(1, 9, 4), pair_of(2, 9, 4), pair_of(3, 9, 4),
-                                            pair_of(3, 10, 4), pair_of(3, 11, 4)});
-  REQUIRE(unrolled.size() == 2);
-  CHECK(unrolled[0].find("formal: missing order in kernel grouped, block") == 0);
-  CHECK(unrolled[1] == "formal: missing order in kernel grouped: and 4 more like it");
-  // The next launch finds the same.
-  const auto again = told_of("grouped", {pair_of(1, 9, 4), pair_of(2, 9, 4)});
-  REQUIRE(again.size() == 1);
-  CHECK(again[0] == "formal: missing order in kernel grouped: and 2 more like it");
-  // Another rule, another pair of lines, another kernel.
-  CHECK(told_of("grouped", {pair_of(1, 9, 5), pair_of(20, 21, 4)}).size() == 2);
-  CHECK(told_of("other", {pair_of(1, 9, 4)}).size() == 1);
+  CHECK(told_of("tuned", {{formal, "fence", 8, 40}, {formal, "fence", 6}}, "ptxas") ==
+        std::vector<std::string>{"formal: kernel tuned: 41 fence (left to ptxas)"});
+  settings().formal = Reaction::stop;
+  Findings findings("tuned");
+  CHECK_FAULT(ordering, "one", findings.add(formal, {1, 1}, "fence", "one", "ptxas"));
 }

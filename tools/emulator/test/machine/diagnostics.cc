@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a report has to say: each row is a kernel that goes wrong in one way, and the parts without
 // which nobody could act on it.
+#include "tools/emulator/machine/report.h"
 #include "tools/emulator/test/support/exec_support.h"
 
 using emu::FaultKind;
@@ -59,7 +60,8 @@ const Row in_one_thread[] = {
     {"too many arrivals",
      FaultKind::barrier_misuse,
      "mbarrier.init.shared::cta.b64 [tile], 1; mbarrier.arrive.shared::cta.b64 %rd1, [tile], 2;",
-     {"more arrivals than the phase has pending", "tile + 0x0", "pending 1 of 1"}},
+     {"more arrivals than the phase has pending", "tile + 0x0", "pending 1 of 1",
+      "nobody has arrived there since mbarrier.init"}},
     {"a rule of one instruction",
      FaultKind::illegal_instruction,
      "shfl.sync.idx.b32 %r4, %r0, 0, 31, 1;",
@@ -174,4 +176,57 @@ TEST_CASE("a deadlock is the graph of who waits for whom and nothing else") {
                  "warp 0 lanes 0xffffffff have not"));
   CHECK(!contains(report, "barrier.cluster"));
   CHECK(!contains(report, "0x408"));  // no thread waits for the other mbarrier
+}
+
+TEST_CASE("a kernel is named as a person knows it however long its symbol is") {
+  using emu::report::kernel_name;
+  CHECK(kernel_name("matmul_kernel") == "matmul_kernel");
+  CHECK(kernel_name("_ZN3lib3addIfEEvPT_") == "void lib::add<float>(float*)");
+  std::string arguments;
+  for (int i = 0; i < 200; ++i) arguments += "NS_5layerI" + std::to_string(i) + "E";
+  const std::string path = "_ZN7cutlass13device_kernel";
+  CHECK(kernel_name(path + "I" + arguments) == "cutlass::device_kernel<...> #1");
+  CHECK(kernel_name(path + "If" + arguments) == "cutlass::device_kernel<...> #2");
+  CHECK(kernel_name(path + "I" + arguments) == "cutlass::device_kernel<...> #1");
+  CHECK(kernel_name("_ZN38_GLOBAL__N__0123456789abcdef_4_k_cu_ff3runI" + arguments) ==
+        "(anonymous namespace)::run<...> #1");
+  CHECK(kernel_name("_Z3runI" + arguments) == "run<...> #1");
+  CHECK(kernel_name("_ZN9999abc" + arguments).substr(0, 20) == "_ZN9999abcNS_5layerI");
+  CHECK(kernel_name(std::string(1585, 'k')).size() < 70);
+  // Demangled, but longer than a line.
+  CHECK(kernel_name("_ZN3lib3addI" + std::string(40, 'f') + "EEvv") == "lib::add<...> #1");
+}
+
+TEST_CASE("a long instruction is cut and a CTA alone names no cluster") {
+  const std::string report = exec_test::fault(
+      "ld.global.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7,"
+      " %r8}, [%out+1024]; mov.u32 %r1, 1; mov.u32 %r2, 2;");
+  CHECK(contains(report, "ld.global.v8.b32 {%r1, %r2"));
+  CHECK(contains(report, " .."));
+  CHECK(!contains(report, "mov.u32 %r2, 2"));
+  CHECK(!contains(report, "cluster"));
+  CHECK(contains(exec_test::fault("trap;", {{2}, {}, {2}}), ", cluster (0,0,0) rank "));
+}
+
+TEST_CASE("a race past an mbarrier whose count is wrong says the count and who has arrived") {
+  const exec_test::SettingsGuard guard;
+  // Both warps store and arrive, the reader waits for one of them.
+  const std::string report = exec_test::fault(R"(
+    mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra READY;
+    mbarrier.init.shared::cta.b64 [tile], 32;
+    READY: bar.sync 0; setp.ge.u32 %p0, %r0, 64; @%p0 bra WAIT;
+    setp.lt.u32 %p1, %r0, 32; mov.u32 %r5, 0; @%p1 bra STORE;
+    LATER: add.u32 %r5, %r5, 1; setp.lt.u32 %p1, %r5, 20000; @%p1 bra LATER;
+    STORE: shl.b32 %r1, %r0, 2; mov.u32 %r2, big; add.u32 %r2, %r2, %r1; st.shared.u32 [%r2], %r0;
+    mbarrier.arrive.shared::cta.b64 _, [tile]; bra END;
+    WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p1, [tile], 0; @!%p1 bra WAIT;
+    ld.shared.u32 %r3, [big]; ld.shared.u32 %r4, [big+128];
+    st.global.u32 [%out], %r3; END: bar.sync 1;)",
+                                              {{}, {96}, {}}, nullptr,
+                                              ".shared .align 8 .b64 tile; .shared .align 16 .b32 "
+                                              "big[64];");
+  CAPTURE(report);
+  CHECK(contains(report, "no barrier, fence or wait orders the two"));
+  CHECK(contains(report, "warp 2 has waited for mbarrier 0x400, whose count is 32:"));
+  CHECK(contains(report, "arrived so far: warp 0 by mbarrier.arrive"));
 }
