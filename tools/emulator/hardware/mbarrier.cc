@@ -36,12 +36,19 @@ void MbarrierTable::init(uint32_t address, uint32_t count) {
                        address, describe(address).c_str()),
                 place_of(address));
   barriers_[address] = State{count, count, 0, 0, {}};
+  ended_.erase(address);
   ++inits_;
 }
 
 void MbarrierTable::inval(uint32_t address) {
   at(address, "mbarrier.inval");
   barriers_.erase(address);
+  ended_.insert(address);
+}
+
+bool MbarrierTable::idle(uint32_t address) const {
+  const auto it = barriers_.find(address);
+  return it != barriers_.end() && it->second.pending == it->second.count && !it->second.tx;
 }
 
 // A state is phase << 20 | pending arrivals before this one, which is all that PTX lets a program

@@ -8,6 +8,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 namespace emu {
@@ -62,6 +63,9 @@ class MbarrierTable {
   static uint32_t pending_of(uint64_t state) { return uint32_t(state & max_count); }
 
   bool live(uint32_t address) const { return barriers_.count(address) != 0; }
+  // Between two phases: nobody has arrived in the current one, and no bytes are outstanding.
+  bool idle(uint32_t address) const;
+  bool was_live(uint32_t address) const { return ended_.count(address) != 0; }  // before its inval
   const State& state(uint32_t address, const char* who) const;
   uint64_t inits() const { return inits_; }  // so far: of the table, not of one barrier
 
@@ -86,6 +90,7 @@ class MbarrierTable {
   const uint32_t rank_;
   const Actor* const actor_;
   std::map<uint32_t, State> barriers_;
+  std::set<uint32_t> ended_;  // by mbarrier.inval, and none was initialised there since
   uint64_t inits_ = 0;
 };
 

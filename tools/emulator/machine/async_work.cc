@@ -3,6 +3,7 @@
 #include "tools/emulator/machine/async_work.h"
 
 #include "tools/emulator/hardware/tensor_map_bits.h"
+#include "tools/emulator/machine/report.h"
 
 namespace emu {
 
@@ -75,7 +76,26 @@ void AsyncWork::complete_tx(const Target& barrier, uint32_t bytes, const char* w
   barrier.cta->mbarrier_table(Teller{}).complete_tx(barrier.address, bytes);
 }
 
+// The last arrivals of a ring, which nobody waits for, may come after mbarrier.inval. On hardware
+// they count in bytes that hold nothing; where something else has been stored since, they destroy
+// it.
+bool AsyncWork::is_late(const Target& barrier, const char* who) const {
+  const Cta& cta = *barrier.cta;
+  if (cta.mbarriers.live(barrier.address) || !cta.mbarriers.was_live(barrier.address)) return false;
+  const SharedMemory& shared = barrier.cta->shared(Teller{});
+  for (uint32_t i = 0; i < 8; ++i)
+    if (shared.has_value(barrier.address + i, 1, who)) return false;
+  report::formal_effect(
+      report::Rule::late_arrival,
+      format("the arrival of a %s at the mbarrier at 0x%x comes after mbarrier.inval: a wait for "
+             "its phase comes first",
+             who, barrier.address),
+      *cluster_);
+  return true;
+}
+
 void AsyncWork::arrive(const Target& barrier, const char* who, bool last) const {
+  if (is_late(barrier, who)) return;
   const uint64_t phase = barrier.cta->mbarriers.state(barrier.address, who).phase;
   cluster_->observers.tell(event::WorkArrival{op_, *barrier.cta, barrier.address, phase, last});
   barrier.cta->mbarrier_table(Teller{}).arrive(barrier.address);

@@ -46,6 +46,7 @@ class AsyncWork {
 
  private:
   const GlobalMemory& global(const std::vector<Rows>& all, Use use) const;
+  bool is_late(const Target& barrier, const char* who) const;
   Cluster* cluster_;
   Operation op_;
 };

@@ -2,9 +2,23 @@
 // See mbarrier_access.h.
 #include "tools/emulator/machine/mbarrier_access.h"
 
+#include "tools/emulator/machine/report.h"
+
 namespace emu {
 
+// Hardware stores a new barrier whatever was there. As long as the old one is idle, nobody can see
+// the difference to one that was invalidated first.
+void MbarrierAccess::replace(const Target& t) {
+  const Moment& now = t.cta->cluster.now;
+  report::formal(report::Rule::living_barrier,
+                 format("mbarrier.init at 0x%x, where one lives already without mbarrier.inval: %s",
+                        t.address, t.cta->mbarriers.describe(t.address).c_str()),
+                 *now.warp, *now.in, now.active);
+  inval(t);
+}
+
 void MbarrierAccess::init(const Target& t, uint32_t count, uint32_t lane, bool again) {
+  if (!again && t.cta->mbarriers.idle(t.address)) replace(t);
   const uint32_t who = again ? every_lane : lane;
   t.cta->cluster.observers.tell(event::BarrierInit{*t.cta, t.address, who});
   if (again) return;

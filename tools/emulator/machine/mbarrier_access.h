@@ -18,6 +18,9 @@ class MbarrierAccess {
   static MbarrierTable& use(const Target& t, uint32_t lanes);
   // The lane's copies will arrive, an arrival that the count does or does not hold already.
   static void expect_copies(const Target& t, uint32_t lane, bool counted);
+
+ private:
+  static void replace(const Target& t);
 };
 
 }  // namespace emu

@@ -94,10 +94,26 @@ TEST_CASE("an mbarrier has to be initialised once and can be invalidated") {
   CHECK_FAULT(barrier_misuse, "no mbarrier was initialised", t.test_parity(0x400, 0));
   t.init(0x400, 1);
   CHECK_FAULT(barrier_misuse, "lives already", t.init(0x400, 1));
+  CHECK_FALSE(t.was_live(0x400));
   t.inval(0x400);
+  CHECK(t.was_live(0x400));
   CHECK_FAULT(barrier_misuse, "no mbarrier was initialised", t.inval(0x400));
   t.init(0x400, 3);
+  CHECK_FALSE(t.was_live(0x400));
   CHECK(t.state(0x400, "").pending == 3);
+}
+
+TEST_CASE("an mbarrier is idle between its phases") {
+  MbarrierTable t;
+  CHECK_FALSE(t.idle(0x400));
+  t.init(0x400, 2);
+  CHECK(t.idle(0x400));
+  t.arrive(0x400);
+  CHECK_FALSE(t.idle(0x400));
+  t.arrive(0x400);
+  CHECK(t.idle(0x400));
+  t.expect_tx(0x400, 16);
+  CHECK_FALSE(t.idle(0x400));
 }
 
 TEST_CASE("a state can be waited for in its own and in the next phase only") {
