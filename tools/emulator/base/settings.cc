@@ -87,6 +87,7 @@ constexpr uint64_t largest_warp = 31, largest_rank = 15;
 bool parse(const char* text, Late& value, uint64_t) {
   if (!*text) return value = Late{}, true;
   const std::string all = text;
+  if (all == "seed") return value = Late{}, value.by_seed = true;
   const size_t dot = std::min(all.find('.'), all.size());
   uint64_t first, last, rank = Late::any_rank;
   if (!range(all.substr(0, dot), largest_warp, first, last)) return false;
@@ -110,6 +111,7 @@ std::string show(const T& value) {
 std::string show(const std::string& value) { return value; }
 std::string show(const Blocks& b) { return std::to_string(b.first) + "-" + std::to_string(b.last); }
 std::string show(const Late& late) {
+  if (late.by_seed) return "seed";
   if (late.last < late.first) return "";
   const std::string rank = late.rank == Late::any_rank ? "" : "." + std::to_string(late.rank);
   return std::to_string(late.first) + "-" + std::to_string(late.last) + rank;
@@ -131,7 +133,7 @@ std::string wanted(const std::string&, uint64_t) { return "a text"; }
 std::string wanted(Blocks, uint64_t) { return "a block's number, or first-last"; }
 std::string wanted(Late, uint64_t) {
   return "a warp's number from 0 to " + std::to_string(largest_warp) +
-         ", or first-last, and then .rank if wanted";
+         ", or first-last, and then .rank if wanted; or `seed`";
 }
 
 std::string names() {

@@ -39,6 +39,7 @@ struct Blocks {
 struct Late {
   uint32_t first = 1, last = 0;  // by their number in the CTA; none: last < first
   uint32_t rank = any_rank;      // of the CTA in its cluster
+  bool by_seed = false;          // one role after the other, drawn for each cluster
   static constexpr uint32_t any_rank = ~0u;
   bool holds(uint32_t cta, uint32_t warp) const {
     return first <= warp && warp <= last && (rank == any_rank || rank == cta);

@@ -19,8 +19,8 @@ namespace emu {
 namespace {
 
 constexpr uint64_t slice = 1 << 14;  // instructions between looks at the other clusters
-// A cluster that runs longer may be waiting for another CTA through global memory: from then on its
-// host thread runs further clusters beside it, as an SM would.
+// A cluster that runs longer, or does nothing but poll, may be waiting for another CTA through
+// global memory: from then on its host thread runs further clusters beside it, as an SM would.
 constexpr uint64_t patience = 1 << 18;
 
 class GridRun {
@@ -35,6 +35,7 @@ class GridRun {
   struct Resident {
     std::unique_ptr<Scheduler> scheduler;
     uint64_t still_since = going;  // Standstill::moves()
+    bool polls = false;
     static constexpr uint64_t going = ~0ull;
   };
   using Residents = std::deque<Resident>;
@@ -42,6 +43,7 @@ class GridRun {
   void run_slice(Residents& resident);
   void wait_for_others(const Residents& resident);
   bool admit(Residents& resident);
+  bool may_start_another(const Residents& resident) const;
 
   const Launch& launch_;
   Supply supply_;
@@ -54,10 +56,17 @@ class GridRun {
   Counters counters_;
 };
 
-bool GridRun::admit(Residents& resident) {
+// The CTAs of a cooperative grid are there for each other from the start.
+bool GridRun::may_start_another(const Residents& resident) const {
   if (resident.size() >= most_resident_) return false;
-  for (const Resident& r : resident)
-    if (r.still_since == Resident::going && r.scheduler->executed() < patience) return false;
+  if (launch_.cooperative) return true;
+  return std::all_of(resident.begin(), resident.end(), [](const Resident& r) {
+    return r.still_since != Resident::going || r.polls || r.scheduler->executed() >= patience;
+  });
+}
+
+bool GridRun::admit(Residents& resident) {
+  if (!may_start_another(resident)) return false;
   std::optional<Dim3> id = supply_.take();
   if (!id) return false;
   resident.push_front(
@@ -80,6 +89,7 @@ void GridRun::run_slice(Residents& resident) {
     throw;
   }
   r.still_since = state == Scheduler::State::still ? moves : Resident::going;
+  r.polls = state == Scheduler::State::polling;
   if (state != Scheduler::State::still) standstill_.moved();
   if (state != Scheduler::State::ended) return resident.push_back(std::move(r));
   std::lock_guard guard(lock_);
@@ -104,7 +114,8 @@ void GridRun::wait_for_others(const Residents& resident) {
 
 void GridRun::work_through(Residents& resident) {
   while (!stop_) {
-    admit(resident);
+    while (admit(resident) && launch_.cooperative) {
+    }
     if (resident.empty()) return;
     const uint64_t moves = standstill_.moves();
     const bool still = std::all_of(resident.begin(), resident.end(),

@@ -130,7 +130,15 @@ class Warp {
   bool waited_for_grids = false;     // has passed griddepcontrol.wait
   std::map<uint32_t, uint64_t> phases_seen;  // of mbarriers: how many it has waited for
   std::set<const ptx::Instr*> timed_out;     // its mbarrier.try_wait that has done so once
-  uint32_t registers = 0;                    // per thread, as setmaxnreg left them; 0: as launched
+  // An access to a flag, which changes nothing there, has found this. Step::polled: so did the last
+  // one, by the same instruction.
+  ptx::Step poll(const ptx::Instr& in, uint64_t found) {
+    const bool again = polled_ == &in && polled_found_ == found;
+    polled_ = &in;
+    polled_found_ = found;
+    return again ? ptx::Step::polled : ptx::Step::next;
+  }
+  uint32_t registers = 0;  // per thread, as setmaxnreg left them; 0: as launched
   std::vector<const ptx::Instr*> register_changes;  // its setmaxnreg
 
   uint32_t live() const { return lanes & ~exited; }
@@ -278,6 +286,8 @@ class Warp {
     return op.name != ptx::no_register ? op.name : op.reg;
   }
   Row sink_;                                    // where results for `_` go
+  const ptx::Instr* polled_ = nullptr;          // the last instruction that polled,
+  uint64_t polled_found_ = 0;                   // and what it found
   uint64_t cached_begin_ = 1, cached_end_ = 0;  // the allocation that global() hit last
   uint8_t* cached_data_ = nullptr;
   uint64_t cached_frees_ = 0;  // what kernels had freed by then

@@ -13,18 +13,33 @@ class Warp;
 
 class Policy {
  public:
-  explicit Policy(uint64_t seed);
+  // `ctas` of a cluster, of so many warps each.
+  Policy(uint64_t seed, uint32_t ctas, uint32_t warps);
 
   uint64_t first(uint64_t warps);  // number of the warp that begins
   uint64_t quantum();              // instructions of one turn
   uint64_t rest();                 // instructions of the others after it; 0: none
   // The warp runs only while no other warp of the cluster can and no asynchronous work is pending.
   bool is_late(const Warp& warp) const;
+  // For EMU_LATE=seed. The late ones have run, since no other could, or another has while they
+  // could not: was that the last time? And: others are late from now on; false: there are none.
+  bool by_seed() const { return late_.by_seed; }
+  bool is_over();
+  bool next_role();
 
  private:
-  uint64_t draw();
-  uint64_t random_;
-  const Late late_;
+  class Random {
+   public:
+    explicit Random(uint64_t seed) : state_(seed) {}
+    uint64_t draw();
+
+   private:
+    uint64_t state_;
+  };
+  const uint32_t ctas_, warps_;
+  Random random_, roles_;  // apart: a schedule is what it was, whoever is late
+  Late late_;
+  uint64_t times_left_ = 0;  // turns until others are late
 };
 
 }  // namespace emu

@@ -2,6 +2,7 @@
 // Runs one cluster on one host thread.
 #include "tools/emulator/machine/scheduler.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tools/emulator/base/settings.h"
@@ -11,9 +12,10 @@
 namespace emu {
 
 namespace {
-// After so many instructions without an event somebody spins on what asynchronous work will do (a
-// test_wait loop), or a late warp, which then has to happen although a warp can go on.
-constexpr uint64_t spin_limit = 1 << 15;
+// After so many instructions without an event somebody may spin on what asynchronous work will do,
+// or a late warp, which then has to happen although a warp can go on. Most that spin are known by
+// Step::polled.
+constexpr uint64_t spin_limit = 1 << 15, spin_limit_for_late = 1 << 18;
 // How often blocked try_waits answer false before a standstill is called a deadlock: enough for
 // code that waits a few times and then goes another way.
 constexpr uint32_t expiry_rounds = 16;
@@ -23,7 +25,7 @@ constexpr uint64_t default_budget = 200'000'000;  // a spin loop reaches it in a
 Scheduler::Scheduler(const Launch& launch, Dim3 id, uint64_t seed, Supply* supply)
     : cluster_(std::make_unique<Cluster>(launch, id, seed)),
       code_(launch.function->code),
-      policy_(seed),
+      policy_(seed, uint32_t(cluster_->ctas.size()), uint32_t(cluster_->ctas[0]->warps.size())),
       limit_(settings().max_instructions ? settings().max_instructions : default_budget) {
   cluster_->supply = supply;
   for (auto& cta : cluster_->ctas)
@@ -44,18 +46,41 @@ Scheduler::State Scheduler::run(uint64_t instructions) {
       return State::ended;
     }
     if (!turn() && nothing_runs()) return State::still;
+    if (policy_.by_seed() && late_wait() && policy_.is_over()) choose_late();
+    if (all_poll() && !others_go_on()) return State::polling;
     if (cluster_->progress != seen_progress_) {
       seen_progress_ = cluster_->progress;
       seen_at_ = executed_;
       expired_rounds_ = 0;
-    } else if (executed_ - seen_at_ > spin_limit) {
-      if (!cluster_->async.empty())
-        complete_work(true);
-      else
-        turn(Of::late);
+    } else if (executed_ - seen_at_ > spin_limit && !cluster_->async.empty()) {
+      complete_work(true);
+    } else if (executed_ - seen_at_ > spin_limit_for_late) {
+      late_turn();
     }
   }
   return State::going;
+}
+
+// Nobody else can go on. Others may be late afterwards.
+bool Scheduler::late_turn() {
+  if (!turn(Of::late)) return false;
+  if (policy_.is_over()) choose_late();
+  return true;
+}
+
+bool Scheduler::late_wait() const {
+  return std::all_of(live_.begin(), live_.end(),
+                     [&](const Entry& e) { return !e.late || is_still(e); });
+}
+
+// A role whose warps have ended is none.
+void Scheduler::choose_late() {
+  constexpr int tries = 8;
+  for (int i = 0; i < tries && policy_.next_role(); ++i) {
+    bool any = false;
+    for (Entry& entry : live_) any |= entry.late = policy_.is_late(*entry.warp);
+    if (any) return;
+  }
 }
 
 bool Scheduler::turn() { return (!cluster_->waits_expire && turn(Of::awake)) || turn(Of::in_time); }
@@ -87,6 +112,34 @@ bool Scheduler::is_still(const Entry& entry) const {
   return entry.still_at == cluster_->progress && !cluster_->waits_expire;
 }
 
+// Every path of every warp that can go on has had a turn since anything but a poll was executed.
+bool Scheduler::all_poll() const {
+  if (!polling_turns_) return false;
+  size_t paths = 0;
+  for (const Entry& entry : live_)
+    if (!entry.late && !is_still(entry) && entry.rests_until <= executed_)
+      paths += entry.warp->flow.fragments.size();
+  return polling_turns_ >= paths;
+}
+
+// What the warps that poll wait for: those that rest, asynchronous work, those that are late.
+// False: only another cluster can change anything.
+bool Scheduler::others_go_on() {
+  polling_turns_ = 0;
+  if (wake_resting()) return true;
+  if (!cluster_->async.empty()) return complete_work(true), true;
+  return late_turn() && !polled_;
+}
+
+bool Scheduler::wake_resting() {
+  bool any = false;
+  for (Entry& entry : live_) {
+    any |= entry.rests_until > executed_ && !is_still(entry);
+    entry.rests_until = 0;
+  }
+  return any;
+}
+
 // The warp's fragments take turns too, so that lanes which spin let the others go on.
 bool Scheduler::turn_of(Entry& entry) {
   Warp& warp = *entry.warp;
@@ -98,7 +151,9 @@ bool Scheduler::turn_of(Entry& entry) {
     if (blocked == cluster_->progress && !cluster_->waits_expire) continue;
     flow.here().blocked_at = Divergence::runnable;
     const uint64_t before = executed_;
+    polled_ = false;
     execute(entry, policy_.quantum());
+    polling_turns_ = polled_ ? polling_turns_ + 1 : 0;
     if (flow.has_parked()) flow.run_beside_parked(executed_ - before);
     return true;
   }
@@ -150,6 +205,10 @@ bool Scheduler::step(Warp& warp) {
   ++executed_;
   if (step == ptx::Step::next) {
     ++flow.here().pc;
+  } else if (step == ptx::Step::polled) {
+    ++flow.here().pc;
+    polled_ = true;
+    return false;
   } else if (step == ptx::Step::blocked) {
     flow.here().blocked_at = flow.here().aligned ? Divergence::asleep : cluster_->progress;
     flow.here().waiting = std::exchange(warp.waiting, nullptr);
@@ -176,7 +235,7 @@ void Scheduler::complete_work(bool forced) {
 // deadlock.
 bool Scheduler::nothing_runs() {
   if (!cluster_->async.empty()) return complete_work(true), false;
-  if (turn(Of::late)) return false;
+  if (late_turn()) return false;
   bool unparked = false;
   for (Entry& entry : live_) {
     if (!entry.warp->flow.unpark(~0u)) continue;
@@ -220,7 +279,10 @@ void check_registers(const Cta& cta) {
 }  // namespace
 
 void Scheduler::end_warp(Warp& warp) {
+  const bool was_late = live_[next_].late;
   live_.erase(live_.begin() + ptrdiff_t(next_));
+  if (was_late && std::none_of(live_.begin(), live_.end(), [](const Entry& e) { return e.late; }))
+    choose_late();
   if (!warp.cta.ended()) return;
   check_registers(warp.cta);
   try {

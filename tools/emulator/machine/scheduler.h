@@ -14,9 +14,10 @@ class Scheduler {
  public:
   Scheduler(const Launch& launch, Dim3 cluster_id, uint64_t seed, Supply* supply);
 
-  // Runs about `instructions` warp instructions. Still: no warp can go on unless another cluster
-  // changes global memory; running again looks again. Throws Fault with the full report.
-  enum class State : uint8_t { going, still, ended };
+  // Runs about `instructions` warp instructions, fewer where all that its warps do is to poll.
+  // Still: no warp can go on unless another cluster changes global memory; running again looks
+  // again. Throws Fault with the full report.
+  enum class State : uint8_t { going, polling, still, ended };
   State run(uint64_t instructions);
 
   uint64_t executed() const { return executed_; }
@@ -32,6 +33,9 @@ class Scheduler {
     uint64_t still_at = moves;  // Cluster::progress when no fragment could go on
   };
   bool is_still(const Entry& entry) const;
+  bool all_poll() const;
+  bool others_go_on();
+  bool wake_resting();
 
   // One quantum of the next warp that can go on; false: there is none.
   bool turn();
@@ -41,6 +45,9 @@ class Scheduler {
     late,     // the others
   };
   bool turn(Of which);
+  bool late_turn();
+  bool late_wait() const;
+  void choose_late();
   bool turn_of(Entry& entry);
   void execute(Entry& entry, uint64_t quantum);
   bool step(Warp& warp);  // one instruction; false: the fragment blocked, parked or ended
@@ -58,6 +65,8 @@ class Scheduler {
   uint64_t seen_progress_ = 0,
            seen_at_ = 0;         // Cluster::progress, and executed_ when it last changed
   uint32_t expired_rounds_ = 0;  // idle rounds since then
+  bool polled_ = false;          // the turn ended with Step::polled
+  size_t polling_turns_ = 0;     // so many in a row did
 };
 
 }  // namespace emu

@@ -38,6 +38,7 @@ Step atomic(Warp& w, const Instr& in, uint32_t active) {
     places[i] = at.open(in, bytes * words, Use::atomic);
   });
   w.cta.counters.atomics += uint32_t(std::popcount(active));
+  uint64_t changed = 0, found = active;  // a lock that is taken is polled like a flag
   for (uint32_t e = 0; e < words; ++e) {
     Warp::Row sb, sc;
     const uint64_t* operand = w.source(element(b, e), active, sb);
@@ -46,14 +47,16 @@ Step atomic(Warp& w, const Instr& in, uint32_t active) {
     uint64_t old[32];
     for_lanes(active, [&](uint32_t i) {
       const Bytes& p = places[i];
-      old[i] =
-          update(p, e * bytes, bytes, reduction_of(in, in.type(), p.place().space == Space::global),
-                 operand[i] & width, other[i] & width);
+      const Update f = reduction_of(in, in.type(), p.place().space == Space::global);
+      const uint64_t b_i = operand[i] & width, c_i = other[i] & width;
+      old[i] = update(p, e * bytes, bytes, f, b_i, c_i);
+      changed |= (f(old[i], b_i, c_i) ^ old[i]) & width;
+      found = (found ^ old[i]) * 0x9E3779B97F4A7C15;
     });
     if (First == 1) for_lanes(active, [&](uint32_t i) { w.set(element(in.ops[0], e), i, old[i]); });
   }
   for_lanes(active, [&](uint32_t i) { places[i].acquire(in); });
-  return Step::next;
+  return First == 1 && !changed ? w.poll(in, found) : Step::next;
 }
 
 // .exch and .cas of 16 bytes. No host instruction does it, so that these wait for each other.

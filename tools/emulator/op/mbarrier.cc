@@ -234,8 +234,9 @@ void answer(Warp& warp, const Instr& in, uint32_t active, uint32_t lanes) {
 
 Step test_wait(Warp& warp, const Instr& in, uint32_t active) {
   ++warp.cta.counters.barrier_tries;
-  answer(warp, in, active, passed(warp, in, active));
-  return Step::next;
+  const uint32_t lanes = passed(warp, in, active);
+  answer(warp, in, active, lanes);
+  return lanes ? Step::next : warp.poll(in, lanes);
 }
 
 // Tried again while all its lanes wait for one phase, which goes on, it finds what it found before.

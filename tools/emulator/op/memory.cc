@@ -50,6 +50,17 @@ bool strong(const Instr& in) {
          in.has(Mod::release);
 }
 
+// A number made of what a strong load has found and where: a loop that finds it twice only waits.
+uint64_t found(const Warp& w, const Instr& in, uint32_t active, uint32_t words) {
+  uint64_t all = active;
+  const auto add = [&](uint64_t value) { all = (all ^ value) * 0x9E3779B97F4A7C15; };
+  for_lanes(active, [&](uint32_t i) {
+    for (uint32_t e = 0; e < words; ++e)
+      if (const Operand& op = element(in.ops[0], e); w.defined(op, 1u << i)) add(w.get(op, i));
+  });
+  return all;
+}
+
 constexpr bool may_lack_value(Space s) { return s != Space::param && s != Space::constant; }
 
 template <Space S>
@@ -83,8 +94,9 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
   }
   // After the value has been read: a release that it shows has been noted by then, whichever host
   // thread it ran on.
-  if (is_strong) for_lanes(active, [&](uint32_t i) { from[i].acquire(in); });
-  return Step::next;
+  if (!is_strong) return Step::next;
+  for_lanes(active, [&](uint32_t i) { from[i].acquire(in); });
+  return w.poll(in, found(w, in, active, shape.words));
 }
 
 template <Space S>

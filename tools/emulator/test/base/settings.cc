@@ -70,8 +70,9 @@ TEST_CASE("an unknown EMU_ name is told with all that there are and the others c
 TEST_CASE("late warps are a number or a range for every CTA or for one") {
   const SettingRow& row = *find_setting("EMU_LATE");
   Settings s;
-  for (const auto& [text, shown] : {std::pair("7", "7-7"), std::pair("0-31.15", "0-31.15"),
-                                    std::pair("4.0", "4-4.0"), std::pair("", "")}) {
+  for (const auto& [text, shown] :
+       {std::pair("7", "7-7"), std::pair("0-31.15", "0-31.15"), std::pair("4.0", "4-4.0"),
+        std::pair("seed", "seed"), std::pair("", "")}) {
     REQUIRE(row.set(s, text));
     CHECK(row.show(s) == shown);
   }
@@ -81,7 +82,8 @@ TEST_CASE("late warps are a number or a range for every CTA or for one") {
   REQUIRE(row.set(s, "4"));
   CHECK((s.late.holds(0, 4) && s.late.holds(3, 4)));
   CHECK(error_of({"EMU_LATE=x"}) ==
-        "EMU_LATE=x is not a warp's number from 0 to 31, or first-last, and then .rank if wanted");
+        "EMU_LATE=x is not a warp's number from 0 to 31, or first-last, and then .rank if wanted; "
+        "or `seed`");
 }
 
 TEST_CASE("every setting shows what it was set to") {

@@ -133,6 +133,67 @@ TEST_CASE("a run is a function of its seed") {
   CHECK(order(2) != first);
 }
 
+namespace {
+
+// Three barriers of the grid, as cooperative groups have them: thread 0 of each CTA arrives at a
+// counter and polls it.
+const char* const barriers = R"(
+  mov.u32 %r0, %tid.x; mov.u32 %r1, %nctaid.x; mov.u32 %r2, 0; mov.u32 %r3, 0;
+  AGAIN: add.u32 %r2, %r2, %r1; bar.sync 0; setp.ne.u32 %p0, %r0, 0; @%p0 bra MET;
+  atom.add.release.gpu.global.u32 %r4, [%out], 1;
+  SPIN: ld.acquire.gpu.global.u32 %r4, [%out]; setp.lt.u32 %p1, %r4, %r2; @%p1 bra SPIN;
+  MET: bar.sync 0; add.u32 %r3, %r3, 1; setp.lt.u32 %p0, %r3, 3; @%p0 bra AGAIN;)";
+
+// The instructions of 16 CTAs on one host thread.
+uint64_t instructions_of(const std::string& body, exec_test::Shape shape) {
+  const SettingsGuard guard;
+  emu::settings().workers = 1;
+  shape.grid = {16};
+  return exec_test::counters(body, shape).instructions;
+}
+
+}  // namespace
+
+TEST_CASE("a barrier of the grid costs in proportion to its CTAs") {
+  for (const uint32_t threads : {32u, 256u}) {
+    exec_test::Shape shape{{}, {threads}, {}};
+    CAPTURE(threads);
+    CHECK(instructions_of(barriers, shape) < 20'000);
+    shape.cooperative = true;
+    CHECK(instructions_of(barriers, shape) < 20'000);
+  }
+}
+
+TEST_CASE("a CTA that polls a lock lets the one run that frees it") {
+  // The lock is taken from the start: the last CTA frees it.
+  const char* const lock = R"(
+    mov.u32 %r0, %ctaid.x; setp.eq.u32 %p0, %r0, 15; @%p0 bra FREE;
+    TAKE: atom.acquire.gpu.global.cas.b32 %r1, [%out], 0, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra TAKE;
+    FREE: st.release.gpu.global.u32 [%out], 0;)";
+  const auto taken = [&](uint64_t seed) {
+    const SettingsGuard guard;
+    emu::settings().workers = 1;
+    emu::settings().seed = seed;
+    emu::settings().max_instructions = 2000;
+    Words out(1, 1);
+    return run(lock, {{16}, {1}, {}}, out)[0];
+  };
+  for (uint64_t seed = 1; seed <= 20; ++seed) CHECK(taken(seed) == 0);
+}
+
+TEST_CASE("asynchronous work takes effect when all that is left is to poll for it") {
+  const SettingsGuard guard;
+  emu::settings().order = emu::Order::latest;
+  emu::settings().max_instructions = 1000;
+  const Words out = run(R"(
+    mov.u32 %r0, %tid.x; mbarrier.init.shared::cta.b64 [bar], 1;
+    cp.async.ca.shared.global [word], [%out], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [bar];
+    POLL: mbarrier.test_wait.parity.shared::cta.b64 %p0, [bar], 0; @!%p0 bra POLL;
+    ld.shared.u32 %r1, [word]; st.global.u32 [%out+4], %r1;)",
+                        {}, {17, 0}, ".shared .align 8 .b64 bar; .shared .b32 word;");
+  CHECK(out[1] == 17);
+}
+
 TEST_CASE("an endless loop ends at the instruction budget") {
   SettingsGuard guard;
   emu::settings().max_instructions = 10000;

@@ -89,3 +89,53 @@ TEST_CASE("a warp that spins for a late warp sees what it does") {
   settings().max_instructions = 1'000'000;
   CHECK(tickets("1", 2, 1, spin).size() == 2);
 }
+
+namespace {
+
+// Which of two steps warp 1 was late for, as bits: before the barrier warp 0 counts long and then
+// looks for what warp 1 stores at once, behind it the other way round.
+uint32_t late_steps(uint64_t seed) {
+  settings().seed = seed;
+  const char* const body = R"(
+    mov.u32 %r0, %tid.x; setp.ge.u32 %p0, %r0, 32; mov.u32 %r2, 0;
+    @%p0 st.global.u32 [%out], 1; @%p0 bra MEET;
+    ONE: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 20000; @%p1 bra ONE;
+    ld.global.u32 %r3, [%out]; st.global.u32 [%out+8], %r3;
+    MEET: bar.sync 0; mov.u32 %r2, 0;
+    @!%p0 st.global.u32 [%out+4], 1; @!%p0 bra END;
+    TWO: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 20000; @%p1 bra TWO;
+    ld.global.u32 %r3, [%out+4]; st.global.u32 [%out+12], %r3;
+    END: mov.u32 %r9, 0;)";
+  const Words out = run(body, {{}, {64}, {}}, Words(4));
+  return uint32_t(out[2] == 0) | uint32_t(out[3] == 0) << 1;
+}
+
+}  // namespace
+
+TEST_CASE("by seed one role after the other is late for as long as the others can go on") {
+  SettingsGuard guard;
+  settings().hazards = settings().formal = Reaction::ignore;  // the races are the point
+  uint32_t seen[4] = {};
+  for (uint64_t seed = 1; seed <= 40; ++seed) ++seen[late_steps(seed)];
+  CHECK(seen[0] == 40);  // a rest is 4096 instructions at most
+  REQUIRE(find_setting("EMU_LATE")->set(settings(), "seed"));
+  seen[0] = 0;
+  for (uint64_t seed = 1; seed <= 40; ++seed) ++seen[late_steps(seed)];
+  CAPTURE(seen[0], seen[1], seen[2], seen[3]);
+  CHECK(seen[1] + seen[3] > 5);
+  CHECK(seen[2] + seen[3] > 5);
+  CHECK(seen[3] > 0);  // one after the other
+  CHECK(seen[3] < 40);
+}
+
+TEST_CASE("a warp alone is late for nobody and a role whose warps have ended makes room") {
+  SettingsGuard guard;
+  REQUIRE(find_setting("EMU_LATE")->set(settings(), "seed"));
+  const std::string count = "mov.u32 %r7, %tid.x;";
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    settings().seed = seed;
+    CHECK(tickets("seed", 1, 1, count) == Words{0});
+    CHECK(tickets("seed", 1, 2, count).size() == 2);
+    CHECK(tickets("seed", 8, 1, count).size() == 8);
+  }
+}

@@ -32,6 +32,7 @@ Launch launch_of(const ptx::Module& module, GlobalMemory& memory, const Shape& s
   launch.dynamic_shared_bytes = shape.dynamic_shared_bytes;
   launch.memory = &memory;
   launch.sm_count = shape.sm_count;
+  launch.cooperative = shape.cooperative;
   launch.params.resize(8);
   memcpy(launch.params.data(), &buffer, 8);
   return launch;
@@ -56,10 +57,13 @@ std::vector<uint32_t> run(const std::string& body, const Shape& shape, std::vect
   return buffer;
 }
 
-Counters counters(const std::string& body, const Shape& shape, const std::string& declarations) {
+Counters counters(const std::string& body, const Shape& shape, const std::string& declarations,
+                  uint32_t words) {
   auto module = ops::load(kernel(body, declarations), 100);
   GlobalMemory memory(1ull << 30);
-  return run_watched(launch_of(*module, memory, shape, memory.allocate(256, "the buffer")));
+  const uint64_t address = memory.allocate(4 * words, "the buffer");
+  memset(memory.at(address, 4 * words, 1, "test"), 0, 4 * words);
+  return run_watched(launch_of(*module, memory, shape, address));
 }
 
 std::string fault(const std::string& body, const Shape& shape, FaultKind* kind,

@@ -19,6 +19,7 @@ struct Shape {
   uint32_t dynamic_shared_bytes = 0;
   uint32_t sm_count = 148;
   const char* target = "sm_100a";  // of run(): its number is the device's, too
+  bool cooperative = false;
 };
 
 // A kernel body becomes a module. `declarations` stands at module scope.
@@ -28,9 +29,9 @@ std::string kernel(const std::string& body, const std::string& declarations = ""
 std::vector<uint32_t> run(const std::string& body, const Shape& shape, std::vector<uint32_t> buffer,
                           const std::string& declarations = "");
 
-// The counters of the same, with a buffer of 64 words.
+// The counters of the same, with a buffer of so many words.
 emu::Counters counters(const std::string& body, const Shape& shape,
-                       const std::string& declarations = "");
+                       const std::string& declarations = "", uint32_t words = 64);
 
 // The report of the fault that the body ends with; fails the test when there is none.
 std::string fault(const std::string& body, const Shape& shape = {}, emu::FaultKind* kind = nullptr,
