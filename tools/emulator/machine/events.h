@@ -51,6 +51,16 @@ struct WarpAccess {
   uint32_t same;  // of them, those that store the value that is there
 };
 
+// The same in global memory, of a plain load or store, all in one allocation.
+struct GlobalAccess {
+  uint64_t base;            // of all, at a multiple of 128
+  const uint32_t* address;  // by lane, from `base` on
+  uint32_t bytes;           // of each
+  Use use;
+  uint32_t lanes;
+  const uint8_t* values;  // what a store writes, the bytes of a lane after those of the one before
+};
+
 // What asynchronous work is to those it may clash with.
 enum class Work : uint8_t {
   copy,         // bulk and tensor copies: async proxy

@@ -252,6 +252,7 @@ class Warp {
   friend class CallStack;  // saves and restores registers
   // A global access with the last allocation remembered, as consecutive ones mostly hit the same.
   friend Place locate(Warp&, uint32_t, ptx::Space, uint64_t, uint32_t, const char*);
+  friend class GlobalLanes;
   uint8_t* global(uint64_t address, uint32_t bytes, uint32_t align, const char* who);
 
   uint64_t special(ptx::Special s, uint32_t lane) const;

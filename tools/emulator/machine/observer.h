@@ -39,6 +39,7 @@ class Observer {
 
   virtual void access(const LaneAccess&) {}
   virtual void access(const WarpAccess&) {}
+  virtual void access(const GlobalAccess&) {}
   virtual void happened(const Event&) {}
 
   // Asynchronous work of the instruction that executes, issued by a lane or by every_lane, and what
@@ -91,6 +92,9 @@ class Observers {
     each([&](Observer& o) { o.access(a); });
   }
   void access(const WarpAccess& a) const {
+    each([&](Observer& o) { o.access(a); });
+  }
+  void access(const GlobalAccess& a) const {
     each([&](Observer& o) { o.access(a); });
   }
   void access(Operation op, const Reach& reach, Use use) const {

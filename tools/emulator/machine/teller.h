@@ -11,6 +11,7 @@ class Teller {
   friend struct Place;          // lane_memory.h: accesses of lanes
   friend class Bytes;           // the same
   friend class SharedLanes;     // shared_lanes.h: of all lanes at once
+  friend class GlobalLanes;     // global_lanes.h: the same
   friend class AsyncWork;       // async_work.h: accesses of asynchronous work
   friend class MbarrierAccess;  // mbarrier_access.h: mbarrier objects
   friend class TensorColumns;   // tensor_columns.h: allocation of tensor memory

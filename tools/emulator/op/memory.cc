@@ -73,6 +73,9 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
   if (S == Space::shared_cta && use == Use::read && shape.parts == 1 &&
       load_together(w, in, active, shape.bytes, shape.words))
     return Step::next;
+  if ((S == Space::global || S == Space::generic) && !is_strong && shape.parts == 1 &&
+      load_global_together(w, in, active, shape.bytes, shape.words, use))
+    return Step::next;
   uint32_t unused = 64 - shape.bytes * 8;
   const uint32_t all = shape.bytes * shape.words;
   Bytes from[32];  // all addresses first: a destination may be the address register
@@ -106,6 +109,9 @@ Step store(Warp& w, const Instr& in, uint32_t active) {
   const bool is_strong = strong(in);
   if (S == Space::shared_cta && !is_strong && shape.parts == 1 &&
       store_together(w, in, active, shape.bytes, shape.words))
+    return Step::next;
+  if ((S == Space::global || S == Space::generic) && !is_strong && shape.parts == 1 &&
+      store_global_together(w, in, active, shape.bytes, shape.words))
     return Step::next;
   Warp::Row scratch[8];
   const uint64_t* words[8];

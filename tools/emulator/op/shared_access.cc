@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "tools/emulator/machine/global_lanes.h"
 #include "tools/emulator/machine/shared_lanes.h"
 
 namespace emu::ops {
@@ -14,12 +15,12 @@ const Operand& element(const Operand& op, size_t i) {
   return op.kind == Operand::Kind::vector ? op.elements[i] : op;
 }
 
+// Other host threads may store to global memory.
 template <class T>
 void load_words(uint64_t* d, const uint8_t* const* from, uint32_t active, uint32_t at,
                 uint64_t keep, bool is_signed) {
   for_lanes(active, [=](uint32_t lane) {
-    T value;
-    memcpy(&value, from[lane] + at, sizeof value);
+    const T value = __atomic_load_n(reinterpret_cast<const T*>(from[lane] + at), __ATOMIC_ACQUIRE);
     const uint64_t extended =
         is_signed ? uint64_t(int64_t(std::make_signed_t<T>(value))) : uint64_t(value);
     d[lane] = extended & keep;
@@ -40,26 +41,60 @@ void load_word(Warp& w, const Operand& op, uint32_t active, const uint8_t* const
 
 }  // namespace
 
-bool load_together(Warp& w, const Instr& in, uint32_t active, uint32_t bytes, uint32_t words) {
-  SharedLanes lanes(w, in.ops[1], active, bytes * words);
-  if (!lanes.read()) return false;
+namespace {
+
+template <class Lanes>
+void load_words_of(Warp& w, const Instr& in, uint32_t active, const Lanes& lanes, uint32_t bytes,
+                   uint32_t words) {
   const bool is_signed = ptx::class_of(in.type()) == 's';
   for (uint32_t e = 0; e < words; ++e)
     load_word(w, element(in.ops[0], e), active, lanes.bytes(), e * bytes, bytes, is_signed);
+}
+
+// The words that a store writes, by element. False: a lane has none, or there are too many.
+struct Stored {
+  static constexpr uint32_t most = 16;
+  Warp::Row scratch[most];
+  const uint64_t* values[most];
+  bool get(Warp& w, const Instr& in, uint32_t active, uint32_t words) {
+    if (words > most) return false;
+    for (uint32_t e = 0; e < words; ++e) {
+      const Operand& op = element(in.ops[1], e);
+      if (w.defined(op, active) != active) return false;
+      values[e] = w.source(op, active, scratch[e]);
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+bool load_together(Warp& w, const Instr& in, uint32_t active, uint32_t bytes, uint32_t words) {
+  SharedLanes lanes(w, in.ops[1], active, bytes * words);
+  if (!lanes.read()) return false;
+  load_words_of(w, in, active, lanes, bytes, words);
+  return true;
+}
+
+bool load_global_together(Warp& w, const Instr& in, uint32_t active, uint32_t bytes, uint32_t words,
+                          Use use) {
+  GlobalLanes lanes(w, in.ops[1], active, bytes * words);
+  if (!lanes.read(use)) return false;
+  load_words_of(w, in, active, lanes, bytes, words);
   return true;
 }
 
 bool store_together(Warp& w, const Instr& in, uint32_t active, uint32_t bytes, uint32_t words) {
-  constexpr uint32_t most_words = SharedLanes::most_bytes;
-  if (words > most_words) return false;
-  Warp::Row scratch[most_words];
-  const uint64_t* values[most_words];
-  for (uint32_t e = 0; e < words; ++e) {
-    const Operand& op = element(in.ops[1], e);
-    if (w.defined(op, active) != active) return false;
-    values[e] = w.source(op, active, scratch[e]);
-  }
-  return SharedLanes(w, in.ops[0], active, bytes * words).write(values, bytes);
+  Stored stored;
+  return stored.get(w, in, active, words) &&
+         SharedLanes(w, in.ops[0], active, bytes * words).write(stored.values, bytes);
+}
+
+bool store_global_together(Warp& w, const Instr& in, uint32_t active, uint32_t bytes,
+                           uint32_t words) {
+  Stored stored;
+  return stored.get(w, in, active, words) &&
+         GlobalLanes(w, in.ops[0], active, bytes * words).write(stored.values, bytes);
 }
 
 }  // namespace emu::ops

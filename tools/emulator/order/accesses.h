@@ -21,6 +21,7 @@ class Accesses {
   void shared(Cta& cta, uint32_t address, uint32_t bytes, Use use, uint32_t lane, bool same);
   void shared(const WarpAccess& by_lanes);
   void global(uint64_t address, uint32_t bytes, Use use, uint32_t lane, const void* value);
+  void global(const GlobalAccess& by_lanes);
   void tensor_map(uint64_t address, uint32_t lane);
   void free_columns(Cta& cta, uint32_t column, uint32_t count);
   void barrier_use(Cta& cta, uint32_t address, uint32_t lanes);
@@ -53,6 +54,13 @@ class Accesses {
   void touch_by_lanes(const WarpAccess& by, uint32_t lanes);
   bool over_for_all(const Access& old, const Access& a, const Knowledge& all) const;
   void remember(Chunk& chunk, const Access& a);
+  void lane_by_lane(const GlobalAccess& by, uint32_t lanes);
+  bool by_lines(const GlobalAccess& by);  // false: nothing was done
+  bool line_takes(const GlobalLine& line, const LineAccess& now, const Party& p) const;
+  static void remember(GlobalLine& line, const LineAccess& now);
+  void by_runs(const GlobalAccess& by);
+  bool run_of(GlobalOrder::Held& held, const GlobalAccess& by, Access a);
+  bool over_in_global(const Access& old, const Access& a, const Knowledge& all) const;
   static Access init_of(const Barrier& b);
   void check_init(const Barrier& b, Cta& cta, uint32_t address, Viewer v, bool async);
   bool fence_known(const Barrier& b, const Viewer& v) const;

@@ -33,6 +33,7 @@ class ClusterChecks : public Observer {
     visits_.access(*a.cta, a.address[std::countr_zero(a.lanes)], a.lanes, is_read(a.use));
     accesses_.shared(a);
   }
+  void access(const GlobalAccess& a) override { accesses_.global(a); }
   void begin(Operation op, Work work, uint32_t lane) override { operations_.begin(op, work, lane); }
   void access(Operation op, const Reach& reach, Use use) override {
     if (const auto* s = std::get_if<reach::Shared>(&reach))

@@ -24,6 +24,7 @@ class EarlierGrids {
   void grids_over();
   void cta_over(const Cta& cta);
   void meet(const Rows& rows, const Viewer& viewer, Use use) const;  // an access of this grid
+  bool none() const { return earlier_.empty(); }
 
  private:
   bool knows_grids_over(const Viewer& v) const;

@@ -34,8 +34,40 @@ uint64_t first_shared(const Rows& rows, uint64_t from, uint64_t to) {
 
 }  // namespace
 
+// A thread's read takes the place of its earlier one of the same bytes, as chunk by chunk.
+void GlobalOrder::spread_line(GlobalLine& line, Chunk* chunks) {
+  constexpr uint64_t count = line_bytes / 16;
+  if (line.is_written) spread(line.write, chunks);
+  for (uint32_t i = 0; i < line.reads; ++i) {
+    Chunk now[count];
+    spread(line.read[i], now);
+    for (uint64_t c = 0; c < count; ++c)
+      now[c].each([&](const Access& a) {
+        chunks[c].drop_if([&](const Access& old) {
+          return old.use == a.use && !(old.mask & ~a.mask) && old.cluster == a.cluster &&
+                 old.warp == a.warp && !(old.lanes & ~a.lanes);
+        });
+        chunks[c].add(a);
+      });
+  }
+  line.by_chunks = true;
+  line.is_written = false;
+  line.reads = 0;
+}
+
+void GlobalOrder::make_lines(Page& page) {
+  constexpr uint64_t count = page_bytes / line_bytes, chunks = line_bytes / 16;
+  page.lines = std::make_unique<GlobalLine[]>(count);
+  for (uint64_t i = 0; i < count * chunks; ++i)
+    if (!page.chunks[i].empty()) page.lines[i / chunks].by_chunks = true;
+}
+
 void GlobalOrder::Page::clear() {
   written = false;
+  for (uint64_t i = 0; lines && i < page_bytes / line_bytes; ++i) {
+    lines[i].by_chunks = lines[i].is_written = false;
+    lines[i].reads = 0;
+  }
   for (Chunk& chunk : chunks) chunk.clear();
   std::fill(std::begin(last), std::end(last), uint8_t(0));
 }

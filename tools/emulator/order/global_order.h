@@ -24,6 +24,16 @@ struct BulkRead {
   Access by;  // its agent is known once it is complete
 };
 
+// As Line of shared memory: its record, as long as all accesses were by warps whose lanes shared
+// the line out. Several warps may have read it.
+struct GlobalLine {
+  static constexpr uint32_t most_reads = 3;
+  bool by_chunks = false;  // they hold the record
+  bool is_written = false;
+  uint32_t reads = 0;
+  LineAccess write, read[most_reads];
+};
+
 class GlobalOrder {
   struct Page;
 
@@ -52,6 +62,54 @@ class GlobalOrder {
       chunks(page, from, to, f);
     });
   }
+  // The same for whole lines of 128 bytes, of one page: f(first line, the bytes last stored to it).
+  template <class F>
+  bool lines(Near& near, uint64_t address, bool writes, F f) {
+    const uint64_t number = address / page_bytes, first = address % page_bytes / line_bytes;
+    Page& page = page_of(near, number);
+    std::lock_guard guard(page.lock);
+    if (writes && !page.written) mark_written(page, number);
+    if (!page.lines) make_lines(page);
+    return f(&page.lines[first], &page.last[first * line_bytes]);
+  }
+  // Chunk by chunk, in a page that stays locked from one to the next.
+  class Held {
+   public:
+    Held(GlobalOrder& order, Near& near, bool writes)
+        : order_(order), near_(near), writes_(writes) {}
+    // Does f(chunk, the bytes last stored to it).
+    template <class F>
+    void at(uint64_t address, F f) {
+      const uint64_t number = address / page_bytes;
+      if (!page_ || number != number_) take(number);
+      const uint64_t chunk = address % page_bytes / 16;
+      f(chunk_of(*page_, chunk), &page_->last[chunk * 16]);
+    }
+    void release() {
+      guard_ = {};
+      page_ = nullptr;
+    }
+
+   private:
+    void take(uint64_t number) {
+      release();
+      page_ = &order_.page_of(near_, number);
+      guard_ = std::unique_lock(page_->lock);
+      number_ = number;
+      if (writes_ && !page_->written) order_.mark_written(*page_, number);
+    }
+    GlobalOrder& order_;
+    Near& near_;
+    const bool writes_;
+    Page* page_ = nullptr;
+    uint64_t number_ = 0;
+    std::unique_lock<std::mutex> guard_;
+  };
+  // May a bulk load have read any of the bytes?
+  bool meets_reads(uint64_t begin, uint64_t end) const {
+    return begin < reads_end_ && end > reads_begin_;
+  }
+
   // The same of what has been written in this launch, and perhaps its neighbours.
   template <class F>
   void each_written(const Rows& rows, F f) {
@@ -83,7 +141,7 @@ class GlobalOrder {
   // Does f(access, number of the first chunk they share, mask of the bytes there).
   template <class F>
   void each_read(uint64_t address, uint64_t bytes, F f) {
-    if (address >= reads_end_ || address + bytes <= reads_begin_) return;
+    if (!meets_reads(address, address + bytes)) return;
     for (const Shared& s : shared_with_reads(address, bytes)) f(s.by, s.chunk, s.mask);
   }
 
@@ -97,11 +155,12 @@ class GlobalOrder {
   std::atomic<bool> waited_first = false;
 
  private:
-  static constexpr uint64_t page_bytes = 4096, region_bytes = 16 * page_bytes;
+  static constexpr uint64_t page_bytes = 4096, region_bytes = 16 * page_bytes, line_bytes = 128;
   struct Page {
     std::mutex lock;
     bool written = false;
     Chunk chunks[page_bytes / 16];
+    std::unique_ptr<GlobalLine[]> lines;  // made when the first is asked for
     uint8_t last[page_bytes];
     void clear();
   };
@@ -133,10 +192,18 @@ class GlobalOrder {
     while (at < end) {
       const uint32_t in = uint32_t(at % 16), n = uint32_t(std::min<uint64_t>(16 - in, end - at));
       const uint64_t chunk = at % page_bytes / 16;
-      f(page.chunks[chunk], at / 16, uint16_t(((1u << n) - 1) << in), &page.last[chunk * 16]);
+      f(chunk_of(page, chunk), at / 16, uint16_t(((1u << n) - 1) << in), &page.last[chunk * 16]);
       at += n;
     }
   }
+  static Chunk& chunk_of(Page& page, uint64_t chunk) {
+    constexpr uint64_t chunks = line_bytes / 16;
+    if (page.lines && !page.lines[chunk / chunks].by_chunks)
+      spread_line(page.lines[chunk / chunks], &page.chunks[chunk / chunks * chunks]);
+    return page.chunks[chunk];
+  }
+  static void spread_line(GlobalLine& line, Chunk* chunks);
+  static void make_lines(Page& page);
   // Calls f(number) for the regions of rows, which may lie far apart.
   template <class F>
   static void regions(const Rows& rows, F f) {

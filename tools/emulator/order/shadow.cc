@@ -29,6 +29,10 @@ void add_chunk(const LineAccess& by, uint32_t number, Chunk& to) {
 
 }  // namespace
 
+void spread(const LineAccess& by, Chunk* chunks) {
+  for (uint32_t i = 0; i < Shadow::line_chunks; ++i) add_chunk(by, i, chunks[i]);
+}
+
 void Shadow::Page::clear() {
   for (Line& line : lines) line.whole = false, line.works = 0;
   for (uint32_t i = 0; by_chunks && i < page_chunks; ++i) chunks[i].clear();
@@ -56,10 +60,8 @@ Shadow::~Shadow() {
 }
 
 void Shadow::spread(Line& line, Chunk* chunks) const {
-  for (uint32_t i = 0; i < line_chunks && line.whole; ++i) {
-    add_chunk(line.write, i, chunks[i]);
-    if (line.is_read) add_chunk(line.read, i, chunks[i]);
-  }
+  if (line.whole) emu::spread(line.write, chunks);
+  if (line.whole && line.is_read) emu::spread(line.read, chunks);
   for (uint32_t w = 0; w < line.works; ++w)
     for (uint32_t i = 0; i < line_chunks; ++i)
       if (line.work[w].chunks >> i & 1) chunks[i].add(records_[line.work[w].record]);

@@ -64,6 +64,7 @@ class Chunk {
   // its own cluster and those of other kinds, in their order. It forgets those for which f answers
   // true.
   bool crowded() const { return count_ >= crowd; }
+  bool empty() const { return !count_; }
   template <class F>
   void each_of(uint32_t cluster, F f) {
     index();
@@ -121,6 +122,8 @@ struct LineAccess {
   Access of;         // except for lane, lanes and mask
   uint8_t lane[32];  // of each word
 };
+// Adds to the chunks of the line what they would remember of it.
+void spread(const LineAccess& by, Chunk* chunks);
 // Accesses by one piece of asynchronous work to whole chunks of a line.
 struct WorkAccess {
   uint32_t record;  // number of the access in the Shadow, except for its mask

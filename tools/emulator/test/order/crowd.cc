@@ -55,12 +55,11 @@ TEST_CASE("each of many atomics meets the plain access before it") {
 
 namespace {
 
-// Both clusters get here before either goes on, without any order of memory. The buffer starts as
-// -1.
+// Both clusters get here before either goes on, without any order of memory.
 const char* const together = R"(
     mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra MET;
     red.relaxed.gpu.global.add.u32 [%out], 1;
-    MEET: ld.relaxed.gpu.global.u32 %r2, [%out]; setp.ne.u32 %p1, %r2, 1; @%p1 bra MEET;
+    MEET: ld.relaxed.gpu.global.u32 %r2, [%out]; setp.ne.u32 %p1, %r2, 2; @%p1 bra MEET;
     MET: bar.warp.sync -1; shl.b32 %r3, %r0, 2; cvt.u64.u32 %rd0, %r3; add.u64 %rd0, %out, %rd0;
 )";
 

@@ -89,6 +89,7 @@ Outcome run(const Pair& pair, const std::string& text) {
 struct Schedule {
   Order order;
   uint64_t seed;
+  bool late = false;  // EMU_LATE=seed
 };
 
 std::vector<Schedule> schedules() {
@@ -97,6 +98,7 @@ std::vector<Schedule> schedules() {
   for (uint64_t seed = 2; seed <= 4; ++seed) {
     all.push_back({Order::soonest, seed});
     all.push_back({Order::latest, seed});
+    all.push_back({Order::random, seed, true});
   }
   return all;
 }
@@ -112,7 +114,8 @@ TEST_CASE("every racy program is reported and every repaired one silent in every
     for (const Schedule& s : schedules()) {
       settings().order = s.order;
       settings().seed = s.seed;
-      CAPTURE(pair.name, int(s.order), s.seed);
+      settings().late.by_seed = s.late;
+      CAPTURE(pair.name, int(s.order), s.seed, s.late);
       settings().formal = pair.expected == "formal" ? Reaction::stop : Reaction::ignore;
       const Outcome racy = run(pair, pair.racy);
       settings().formal = Reaction::stop;
