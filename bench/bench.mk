@@ -25,8 +25,8 @@ bench: $(B)/nvfp4_bench $(IDLE_DRIVER) emulator  ## host time of a call, verifie
 	@CXX='$(CXX)' bench/host_overhead.sh $(B)
 
 .PHONY: bench-emulator
-bench-emulator: $(B)/emulator_bench $(B)/nvfp4_bench emulator  ## speed of the emulator by instruction family and shape: CSV to stdout
-	@CXX='$(CXX)' bench/emulator.sh $(B)
+bench-emulator: $(B)/emulator_bench $(B)/nvfp4_bench emulator  ## speed of the emulator by instruction family and shape: CSV to stdout; BEFORE=libcuda.so.1 beside another build
+	@BEFORE='$(BEFORE)' CXX='$(CXX)' bench/emulator.sh $(B)
 
 .PHONY: setup-plot
 setup-plot: | $(SETUP)  ## matplotlib for bench-gpu's picture, into .venv; nothing else needs it
