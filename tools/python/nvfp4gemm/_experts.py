@@ -147,7 +147,7 @@ def _stacked(name, matrices):
         raise Refused("pre_quant_scale", f"{name} has a pre_quant_scale, which linear() alone "
                       "applies")
     if any(one.scale_rows for one in matrices):
-        raise Refused("tensor_scale", f"{name} has a matrix with several tensor scales; an expert's "
+        raise Refused("tensor_scale", f"{name} has a matrix with several tensor scales; a group "
                       "has one")
     return stack([one.with_scales("128x4") for one in matrices])
 

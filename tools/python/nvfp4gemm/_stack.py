@@ -65,8 +65,8 @@ class Stack(Matrix):
 
 
 def stack(matrices):
-    """A Stack of Packed that are alike: shape, format, layout of scales. Copies them. Each keeps its
-    tensor scale, of which there is one in each; nothing waits for one on a device."""
+    """A Stack of Packed that are alike: shape, format, layout of scales. Copies them. Each has one
+    tensor scale and keeps it; where it lies on a device, nothing waits for it."""
     matrices = list(matrices)
     if not matrices:
         raise ValueError("matrices are none; a stack has one or more")
@@ -137,7 +137,7 @@ def product(x, ends, b, out_dtype, bias, activation, alpha, out, launch, rows_hi
         if door.gpu:
             _optional.device.grouped(operands, ends, rows_hint, gate)
         else:
-            alphas = group_alphas(operands, gate)  # kept, as desc is, until the library has read them
+            alphas = group_alphas(operands, gate)  # kept, as desc is, until they are read
             desc, groups = describe_grouped(arrays, operands, ends, rows_hint, gate, alphas)
             abi.check(abi.lib.nvfp4_grouped_reference(groups))
     except abi.Error as error:

@@ -13,7 +13,7 @@ import nvfp4gemm
 N, K = 40, 64
 # Groups without rows first, in the middle and last; one row; all rows in one.
 ENDS = ([0, 3, 3, 4, 9, 9], [9, 9, 9, 9, 9, 9], [1, 2, 3, 4, 5, 9])
-# Of each group, so that a product of three factors has other bits in another order.
+# A tensor scale for each group; none is a power of two, so the order of factors shows in the bits.
 SCALES = [0.0021, 0.0013, 0.0047, 0.0029, 0.0011, 0.0033]
 
 
