@@ -4,7 +4,6 @@ torch."""
 import torch
 
 from nvfp4gemm import _calls, layouts
-from nvfp4gemm._matrix import block_of, scale_bytes
 from nvfp4gemm._stack import Stack, stack
 from nvfp4gemm._weights import Weight
 
@@ -15,13 +14,15 @@ _TOGETHER = ("gate_up_proj", "down_proj")
 _PARTS = ("gate", "up", "down")
 # A class of experts as transformers 5 has it: what its decorator use_experts_implementation says of
 # it, and its parameters [experts, .., ..].
-_MARKS = ("num_experts", "gate_up_proj", "down_proj", "is_concatenated", "has_post_expert_norm",
-          "_apply_gate")
+_MARKS = ("num_experts", "gate_up_proj", "down_proj", "is_concatenated", "is_transposed", "has_bias",
+          "has_post_expert_norm", "_apply_gate")
+_UE8M0 = ("mxfp4", "e2m1_ue8m0")
 
 
 class Refused(ValueError):
-    """What these experts have and grouped products do not take. `argument` names it:
-    "tensor_scale", "bias", "input_scale", "quantize_input", "pre_quant_scale"."""
+    """What these experts have and grouped products do not take, or their model has otherwise.
+    `argument` names it: "tensor_scale", "bias", "input_scale", "quantize_input", "pre_quant_scale";
+    "experts", their number; "shape"."""
 
     def __init__(self, argument, text):
         super().__init__(text)
@@ -43,7 +44,8 @@ class Experts(torch.nn.Module):
 
     Raises Refused where experts differ in what a grouped product has once: bias, input_scale; and
     where a matrix has several tensor scales. state_dict() has codes, scales (128x4) and
-    tensor_scale [experts] of gate, up and down, the biases, and where tokens are quantized
+    tensor_scale [experts] of gate, up and down, or in its place a key of the format's name, the
+    biases, and where tokens are quantized
     input_scale. There are no gradients.
     """
 
@@ -69,6 +71,9 @@ class Experts(torch.nn.Module):
     def _hold(self, name, matrices):
         stacked = _stacked(name, matrices)
         self._formats[name] = stacked.format, stacked.groups, stacked.rows_of_a_group, stacked.k
+        if stacked.format in _UE8M0:  # of_state() has it from this key alone
+            self.register_buffer(f"{name}_{stacked.format}", torch.ones(
+                (), dtype=torch.uint8, device=stacked.codes.device))
         codes = stacked.codes.reshape(stacked.groups, stacked.rows_of_a_group, -1)
         self.register_buffer(f"{name}_codes", codes)
         self.register_buffer(f"{name}_scales", stacked.scales)
@@ -191,6 +196,10 @@ def _names_of(block, experts, layers):
     for names in choices:
         lacking = [name for name in names if name not in layers]
         if not lacking:
+            others = {name for name in layers if name.startswith(f"{block}.")} - set(names)
+            if others:
+                raise ValueError(f"the checkpoint has {min(others)}, and {block} has {experts} "
+                                 f"experts and no such layer")
             return names
         if len(lacking) < len(names):
             raise ValueError(f"the checkpoint has {len(names) - len(lacking)} of the "
@@ -218,6 +227,8 @@ def of_block(module, name, loaded, *, quantize_input=False, **_):
     if module.has_post_expert_norm:
         raise ValueError(f"{name} has a norm after each expert, which Experts does not apply")
     if f"{name}.down_proj[0]" in loaded:
+        stored = sum(one.startswith(f"{name}.down_proj[") for one in loaded)
+        _check_number(module, name, stored)
         down = [loaded[f"{name}.down_proj[{e}]"] for e in range(experts)]
         order = "halves" if module.is_concatenated else "alternating"
         gate, up = zip(*(layouts.split_gate_up(loaded[f"{name}.gate_up_proj[{e}]"], order)
@@ -225,53 +236,107 @@ def of_block(module, name, loaded, *, quantize_input=False, **_):
     else:
         parts = next(parts for parts in _SINGLE if f"{name}.0.{parts[0]}" in loaded)
         gate, up, down = ([loaded[f"{name}.{e}.{part}"] for e in range(experts)] for part in parts)
-    biases = [_biases(part) for part in (gate, up, down)]
+    _check_shapes(module, name, (gate, up, down))
+    biases = [_biases(name, part) for part in (gate, up, down)]
+    _check_biases(module, name, biases)
     return Experts(gate, up, down, *biases, quantize_input=quantize_input, **options)
 
 
 def of_state(module, name, state, *, quantize_input=False):
     """The Experts in place of a transformers block, of what another's state_dict() had."""
     between, k = (state[f"{part}_codes"].shape[1] for part in ("gate", "down"))
+    for part in _PARTS:
+        _check_number(module, name, len(state[f"{part}_codes"]))
     parts = [_matrices(part, state, between if part == "down" else k) for part in _PARTS]
+    _check_shapes(module, name, parts)
     biases = [state.get(f"{part}_bias") for part in _PARTS]
+    _check_biases(module, name, biases)
     biases = [None if bias is None else bias.expand(module.num_experts, -1) for bias in biases]
     return Experts(*parts, *biases, quantize_input=quantize_input, **_gate_of(module, name))
+
+
+def _check_number(module, name, stored):
+    if stored != module.num_experts:
+        raise Refused("experts", f"{name} has {stored} experts in the checkpoint, "
+                      f"{module.num_experts} in the model")
+
+
+def _check_shapes(module, name, parts):
+    """`parts`: the matrices of gate, up and down."""
+    wide, k = module.gate_up_proj.shape[1:]
+    if module.is_transposed:
+        wide, k = k, wide
+    for part, matrices in zip(_PARTS, parts):
+        expected = (k, wide // 2) if part == "down" else (wide // 2, k)
+        for one in matrices:
+            if one.shape != expected:
+                raise Refused("shape", f"{part} of {name} is {one.shape} in the checkpoint, "
+                              f"{expected} in the model")
+
+
+def _check_biases(module, name, biases):
+    for part, bias in zip(_PARTS, biases):
+        if module.has_bias != (bias is not None):
+            raise Refused("bias", f"{part} of {name} has {'a' if module.has_bias else 'no'} bias in "
+                          "the model, otherwise than in the checkpoint")
 
 
 def _matrices(part, state, k):
     """A Weight [n, k] for each expert."""
     codes, scales = state[f"{part}_codes"], state[f"{part}_scales"]
     scale, input_ = (state.get(f"{part}_{what}_scale") for what in ("tensor", "input"))
+    # To the host at once, not for each expert.
+    scale, input_ = (None if one is None else one.cpu() for one in (scale, input_))
     experts, n = codes.shape[:2]
-    formats = ["nvfp4"] if scale is not None else [
-        format_ for format_ in ("mxfp4", "e2m1_ue8m0")
-        if k % block_of(format_) == 0 and
-        experts * scale_bytes(n, k, "128x4", format_) == scales.numel()]
+    format_ = next((one for one in _UE8M0 if f"{part}_{one}" in state), "nvfp4")
+    if (scale is None) == (format_ == "nvfp4"):
+        raise Refused("tensor_scale", f"{part} is saved in {format_} with"
+                      f"{'out' if scale is None else ''} tensor_scale")
+    factors = [1.0] * experts if scale is None else scale.expand(experts).tolist()
     scales = scales.reshape(experts, -1)
-    each = [1.0] * experts if scale is None else scale.tolist()
-    return [Weight(codes[e], scales[e], n, k, each[e],
-                   format=formats[0]).beside(input_scale=None if input_ is None else float(input_))
+    return [Weight(codes[e], scales[e], n, k, factors[e], format=format_)
+            .beside(input_scale=None if input_ is None else float(input_))
             for e in range(experts)]
 
 
-def _biases(matrices):
+def _biases(name, matrices):
+    """[experts, n], or None where no expert has one."""
     biases = [getattr(one, "bias", None) for one in matrices]
-    return None if biases[0] is None else torch.stack(biases)
+    having = sum(bias is not None for bias in biases)
+    if 0 < having < len(biases):
+        raise Refused("bias", f"{having} of the {len(biases)} experts of {name} have a bias")
+    return torch.stack(biases) if having else None
+
+
+def _limits_of(module):
+    """Numbers at which the module's gate may clamp, by their names."""
+    values = [value for name, value in vars(module).items() if "limit" in name or "clamp" in name]
+    return {float(value) for value in values
+            if isinstance(value, (int, float)) and 0 < value < float("inf")}
+
+
+def _steps(limits):
+    """Where gates are compared: closely around 0, on both sides of each limit, and as far as
+    numbers of 16 bits go, since a clamp may have any name."""
+    far = [2.0 ** power * part for power in range(3, 16) for part in (1.0, 1.75)]
+    far += [limit * part for limit in limits for part in (0.5, 1.0, 1.5, 3.0)]
+    return torch.cat((torch.arange(-12, 12.5, 0.5), torch.tensor(far), -torch.tensor(far)))
 
 
 def _gate_of(module, name):
     """{activation, limit, alpha, beta}: those with which our gate has the values of the module's
     own."""
-    steps = torch.arange(-12, 12.5, 0.5)
+    limits = _limits_of(module)
+    steps = _steps(limits)
     gate, up = (steps.repeat_interleave(len(steps)), steps.repeat(len(steps)))
     both = (torch.cat((gate, up)) if module.is_concatenated else
             torch.stack((gate, up), 1).reshape(-1))
     with torch.no_grad():
         expected = module._apply_gate(both[None])[0]
-    limit, alpha = getattr(module, "limit", None), getattr(module, "alpha", 1.0)
+    alpha = getattr(module, "alpha", 1.0)
     tries = [{"activation": activation} for activation in ("silu", "gelu", "gelu_tanh", "relu")]
     tries += [{"activation": "silu", "limit": cut, "alpha": alpha, "beta": beta}
-              for cut in (None, limit) for beta in (0.0, 1.0)]
+              for cut in (None, *limits) for beta in (0.0, 1.0)]
     for options in tries:
         if torch.allclose(_gated(gate, up, **options), expected, rtol=1e-5, atol=1e-5):
             return options
