@@ -330,6 +330,7 @@ const Family kFamily_sm100{choose_split,
                            true,
                            false,
                            nullptr,
-                           false};
+                           false,
+                           nullptr};
 
 }  // namespace nvfp4

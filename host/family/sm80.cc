@@ -23,8 +23,8 @@ bool has_clusters(const Architecture& arch) { return arch.takes(kImage_mma_sm_90
 
 // 9.0 under a driver that is too old for that image. nvfp4_gemm_workspace_bytes, which asks no
 // driver, counts no K partitions there, so a tile has one.
-bool is_9_0_of_older_driver(const Architecture& arch) {
-  return arch.capability == 90 && arch.family == &kFamily_sm80;
+bool splits_k(const Architecture& arch) {
+  return arch.capability != 90 || arch.family != &kFamily_sm80;
 }
 
 // 9.0 has kernels of its own for UE8M0 scales.
@@ -124,7 +124,7 @@ Clocks clocks(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant&
 // CTAs of a grid.
 uint32_t best_parts(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v,
                     int64_t tiles, int64_t m) {
-  if (is_9_0_of_older_driver(arch)) return 1;
+  if (!splits_k(arch)) return 1;
   uint32_t best = 1;
   int64_t least = clocks(g, arch, v, {tiles, m, 1}).all();
   for (const uint32_t parts : kPartsOfK) {
@@ -280,6 +280,7 @@ const Family kFamily_sm80{choose_split,
                           false,
                           false,
                           takes_ue8m0,
-                          false};
+                          false,
+                          splits_k};
 
 }  // namespace nvfp4

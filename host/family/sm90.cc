@@ -357,6 +357,7 @@ const Family kFamily_sm90{choose_split,
                           false,
                           true,
                           nullptr,
-                          true};
+                          true,
+                          nullptr};
 
 }  // namespace nvfp4

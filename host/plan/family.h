@@ -130,6 +130,10 @@ struct Family {
   bool (*takes_ue8m0)(const Architecture& arch);
   // A pre-pass decodes tokens with such scales to bf16.
   bool decodes_tokens;
+
+  // ---- rows for older drivers (arch.def) ----
+  // Whether a product may have K partitions by the row. NULL: on every row.
+  bool (*splits_k)(const Architecture& arch);
 };
 
 inline size_t KernelParams::groups_at(const Plan& plan) {

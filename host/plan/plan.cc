@@ -215,10 +215,13 @@ uint32_t count_ctas(const Plan& plan, int32_t sm_count) {
   return std::max(at_once / plan.cluster, 1u) * plan.cluster;
 }
 
-bool is_served(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant* forced) {
+bool is_served(const CheckedGemm& checked, const Architecture& arch) {
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
-    if ((forced == nullptr || forced == &v) && is_candidate(desc, arch, v)) return true;
+    if (checked.forced != nullptr && checked.forced != &v) continue;
+    const auto splits = v.family->splits_k;
+    if (checked.forced_split > 1 && splits != nullptr && !splits(arch)) continue;
+    if (is_candidate(*checked.desc, arch, v)) return true;
   }
   return false;
 }

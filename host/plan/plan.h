@@ -48,8 +48,9 @@ nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* pla
 // The same for a row of kArchitectures. Two rows of one capability give other bits.
 nvfp4_status make_plan_on(const CheckedGemm& checked, uint32_t arch_index, Plan* plan);
 
-// Whether the architecture has a variant for the problem, and that is `forced` unless it is NULL.
-bool is_served(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant* forced);
+// Whether the architecture has a variant for the problem: the forced one, with as many K partitions
+// as desc.variant names, if there is one.
+bool is_served(const CheckedGemm& checked, const Architecture& arch);
 
 // The problem that the planner sees. In some families one half of the weights in a tile of a gated
 // product are rows of b2 (gate_halves_tile in family.h). These families plan a gated product as one

@@ -3,6 +3,7 @@
 
 #include <cinttypes>
 #include <climits>
+#include <cstdio>
 
 #include "host/base/log.h"
 #include "host/base/operand_format.h"
@@ -156,27 +157,36 @@ nvfp4_status prepare_launch(const Site& site, const GroupArrays* groups, Prepare
 }
 
 // Refuses what the kernels for older drivers do not compute.
-nvfp4_status refuse_older_driver(const Site& site, const Plan& newer) {
-  if (driver_for_row(newer.arch()) == INT_MAX) return refuse_gpu(site.capability);
-  return refuse_driver(site.driver->version,
-                       "with it this GPU has kernels for products of fp16 and bf16 tokens, neither "
-                       "grouped nor gated; this product needs",
-                       driver_for_row(newer.arch()));
+nvfp4_status refuse_older_driver(const Site& site, const CheckedGemm& checked, const Plan& newer) {
+  const int needed = driver_for_row(newer.arch());
+  if (needed == INT_MAX) return refuse_gpu(site.capability);
+  if (checked.forced == nullptr) {
+    return refuse_driver(site.driver->version,
+                         "with it this GPU has kernels for products of fp16 and bf16 tokens, "
+                         "neither grouped nor gated; this product needs",
+                         needed);
+  }
+  char needs[128];
+  snprintf(needs, sizeof needs,
+           "with it this GPU has no kernel for variant = \"%.64s\", which needs",
+           checked.desc->variant);
+  return refuse_driver(site.driver->version, needs, needed);
 }
 
 // The plan for the images that the driver can load.
 nvfp4_status plan_gemm(const Site& site, const CheckedGemm& checked, Plan* plan) {
   NVFP4_TRY(make_plan(checked, site.capability, plan));
   if (plan->arch_index == site.arch_index) return NVFP4_SUCCESS;
-  if (!is_served(*checked.desc, kArchitectures[site.arch_index], checked.forced)) {
-    return refuse_older_driver(site, *plan);
+  if (!is_served(checked, kArchitectures[site.arch_index])) {
+    return refuse_older_driver(site, checked, *plan);
   }
   return make_plan_on(checked, site.arch_index, plan);
 }
 
 nvfp4_status plan_grouped(const Site& site, const CheckedGrouped& checked, Plan* plan) {
   NVFP4_TRY(make_grouped_plan(checked, site.capability, plan));
-  return plan->arch_index == site.arch_index ? NVFP4_SUCCESS : refuse_older_driver(site, *plan);
+  if (plan->arch_index == site.arch_index) return NVFP4_SUCCESS;
+  return refuse_older_driver(site, checked.gemm, *plan);
 }
 
 }  // namespace

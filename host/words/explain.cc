@@ -177,7 +177,7 @@ void add_drivers(const Plan& plan, uint32_t older, Text* text) {
 uint32_t older_row(const CheckedGemm& checked, const Plan& plan) {
   const uint32_t row = row_for_older_driver(plan.arch_index);
   if (row == kArchitectureCount) return row;
-  return is_served(*checked.desc, kArchitectures[row], checked.forced) ? row : kArchitectureCount;
+  return is_served(checked, kArchitectures[row]) ? row : kArchitectureCount;
 }
 
 const char* proof_text(int32_t proof) {

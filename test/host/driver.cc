@@ -125,6 +125,20 @@ TEST_CASE("An older driver gets the PTX for 8.0 where it can load no image of th
         Lines{"nvfp4: NVFP4_STATUS_DRIVER_TOO_OLD: " + sentence});
 }
 
+// The partitions are a cluster on 9.0, for which nvfp4_gemm_workspace_bytes() answers 0. In the
+// image for older drivers they would need a workspace.
+TEST_CASE("An older driver on 9.0 is too old for K partitions that desc.variant asks for") {
+  const auto answer_of = [](int version) {
+    const std::string settings = "FAKE_CAPABILITY=90 FAKE_VERSION=" + std::to_string(version);
+    return answer(DriverChoice::fake, "run-split", settings.c_str());
+  };
+  CHECK(answer_of(12080) ==
+        "NVFP4_STATUS_DRIVER_TOO_OLD: the CUDA driver supports CUDA 12.8; with it this GPU has no "
+        "kernel for variant = \"sm80_bf16_64x8w4x128/2\", which needs " +
+            host_test::compiler() + " or newer");
+  CHECK(answer_of(driver_of_compiler()) == "NVFP4_SUCCESS: ");
+}
+
 TEST_CASE("The toolkit's own stub of libcuda is told from a driver") {
   if (!std::ifstream(host_test::built("test/host/stub/libcuda.so.1")).good()) {
     SKIP_TEST("this CUDA toolkit has no lib64/stubs/libcuda.so");

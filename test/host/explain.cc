@@ -84,6 +84,13 @@ TEST_CASE("explain says which driver the images of a plan need") {
   CHECK(driver(100) == "driver    CUDA 12.4 or newer");
   g.variant = "sm90_bf16_64x16x256";
   CHECK(driver(90) == own);
+  for (const char* variant : {"sm80_bf16_64x8w4x128", "sm80_bf16_64x8w4x128/1"}) {
+    g.variant = variant;
+    CHECK(contains(driver(90), "; from CUDA 12.4 on "));
+  }
+  g.variant = "sm80_bf16_64x8w4x128/2";
+  CHECK(driver(90) == own);
+  CHECK(driver(100) == "driver    CUDA 12.4 or newer");
 }
 
 TEST_CASE("explain says how CTAs of 10.x share K") {

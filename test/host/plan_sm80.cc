@@ -30,10 +30,11 @@ nvfp4::Plan plan_for(const nvfp4_gemm_desc& g, int32_t capability) {
 }
 
 // The plan by a row of arch.def, of which a capability may have two.
-nvfp4::Plan plan_on(const nvfp4_gemm_desc& g, uint32_t row) {
+nvfp4::Plan plan_on(const nvfp4_gemm_desc& g, uint32_t row, bool* is_served = nullptr) {
   nvfp4::Plan plan;
   nvfp4::CheckedGemm checked;
   REQUIRE(nvfp4::check_gemm(&g, nvfp4::Caller::question, &checked) == NVFP4_SUCCESS);
+  if (is_served != nullptr) *is_served = nvfp4::is_served(checked, nvfp4::kArchitectures[row]);
   REQUIRE(nvfp4::make_plan_on(checked, row, &plan) == NVFP4_SUCCESS);
   return plan;
 }
@@ -184,6 +185,15 @@ TEST_CASE("Under an older driver a plan needs no more workspace than the questio
       CHECK(plan.cluster == 1);
       CHECK_FALSE(plan.waits);
       CHECK((plan.split > 1) == (capability != 90));
+      for (const char* forced : {"", "/1", "/2", "/8"}) {
+        CAPTURE(forced);
+        const std::string name = std::string("sm80_bf16_64x8w4x128") + forced;
+        g.variant = name.c_str();
+        REQUIRE(nvfp4_gemm_workspace_bytes(&g, capability, &g.workspace_bytes) == NVFP4_SUCCESS);
+        bool is_served;
+        const uint64_t needed = plan_on(g, row, &is_served).workspace_bytes;
+        CHECK(is_served == (needed <= g.workspace_bytes));
+      }
     }
   }
   CHECK(rows == 3);

@@ -8,6 +8,7 @@
  *                       run-k0     the same with K = 0 and 3 batches
  *                       run-pdl1   run with NVFP4_PDL_ON; run-pdl2 with ON_STATIC_WEIGHTS
  *                       run-bf16   run with A in bf16
+ *                       run-split  the same with two K partitions by name, without a workspace
  *                       run-pairs  run in tiles of two CTAs, four of them
  *                       run-wide   run with leading dimensions above 32 bits, D the longest
  *                       run-empty  the same with M = 0 and no pointers
@@ -97,9 +98,10 @@ static void run_pairs(void) {
   print_answer(nvfp4_gemm_run(&g, (void*)0x57));
 }
 
-static void run_bf16(void) {
+static void run_bf16(const char* variant) {
   nvfp4_gemm_desc g = problem();
   g.a_type = NVFP4_TYPE_BF16, g.a_scales = NULL;
+  g.variant = variant;
   print_answer(nvfp4_gemm_run(&g, (void*)0x57));
 }
 
@@ -401,7 +403,9 @@ int main(int argc, char** argv) {
     } else if (strcmp(argv[i], "run-pdl2") == 0) {
       run_pdl(NVFP4_PDL_ON_STATIC_WEIGHTS);
     } else if (strcmp(argv[i], "run-bf16") == 0) {
-      run_bf16();
+      run_bf16(NULL);
+    } else if (strcmp(argv[i], "run-split") == 0) {
+      run_bf16("sm80_bf16_64x8w4x128/2");
     } else if (strcmp(argv[i], "run-pairs") == 0) {
       run_pairs();
     } else if (strcmp(argv[i], "run-wide") == 0) {
