@@ -14,8 +14,8 @@ _TOGETHER = ("gate_up_proj", "down_proj")
 _PARTS = ("gate", "up", "down")
 # A class of experts as transformers 5 has it: what its decorator use_experts_implementation says of
 # it, and its parameters [experts, .., ..].
-_MARKS = ("num_experts", "gate_up_proj", "down_proj", "is_concatenated", "is_transposed", "has_bias",
-          "has_post_expert_norm", "_apply_gate")
+_MARKS = ("num_experts", "gate_up_proj", "down_proj", "is_concatenated", "is_transposed",
+          "has_bias", "has_post_expert_norm", "_apply_gate")
 _UE8M0 = ("mxfp4", "e2m1_ue8m0")
 
 
@@ -277,8 +277,9 @@ def _check_shapes(module, name, parts):
 def _check_biases(module, name, biases):
     for part, bias in zip(_PARTS, biases):
         if module.has_bias != (bias is not None):
-            raise Refused("bias", f"{part} of {name} has {'a' if module.has_bias else 'no'} bias in "
-                          "the model, otherwise than in the checkpoint")
+            which = "a" if module.has_bias else "no"
+            raise Refused("bias", f"{part} of {name} has {which} bias in the model, "
+                          "otherwise than in the checkpoint")
 
 
 def _matrices(part, state, k):

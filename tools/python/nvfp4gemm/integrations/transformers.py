@@ -8,8 +8,8 @@
 The layers that the folder has in 4 bits, and its blocks of experts, become nvfp4gemm.nn.Linear and
 nvfp4gemm.nn.Experts; the weights that they have in 16 bits otherwise are never allocated.
 transformers loads all the rest, which has 16 or 32 bits: a folder with layers in FP8 or INT8, too,
-and one without 4-bit layers is refused (NotRead). One device; save_pretrained then writes the layers as their
-state_dict has them, which from_pretrained reads again.
+and one without 4-bit layers is refused (NotRead). One device; save_pretrained then writes the
+layers as their state_dict has them, which from_pretrained reads again.
 """
 import os
 import re

@@ -42,7 +42,8 @@ class Clamped(Block):
         return torch.nn.functional.silu(gate.clamp(max=cut)) * up.clamp(-cut, cut)
 
     def cut(self):
-        return next(getattr(self, name) for name in ("limit", "swiglu_limit") if hasattr(self, name))
+        return next(getattr(self, name) for name in ("limit", "swiglu_limit")
+                    if hasattr(self, name))
 
 
 class ByLayer(Clamped):
@@ -97,7 +98,8 @@ class Files(unittest.TestCase):
     def test_biases_of_all_or_of_none(self):
         self.assertIsNone(self.of_block(Block()).down_bias)
         self.assertIsNotNone(self.of_block(Block(has_bias=True), bias=ALL).down_bias)
-        cases = [(True, one) for one in ({"0.down_proj"}, ALL - {"0.down_proj"}, ALL - {"2.up_proj"},
+        cases = [(True, one) for one in ({"0.down_proj"}, ALL - {"0.down_proj"},
+                                         ALL - {"2.up_proj"},
                                          {f"{e}.down_proj" for e in range(EXPERTS)}, set())]
         for has_bias, bias in cases + [(False, ALL)]:
             with self.subTest(has_bias=has_bias, bias=sorted(bias)):
@@ -158,7 +160,8 @@ class Saved(unittest.TestCase):
 
     def test_other_shapes_and_numbers(self):
         state = self.experts("nvfp4", N, K).state_dict()
-        for attributes, argument in (({"num_experts": 4}, "experts"), ({"num_experts": 2}, "experts"),
+        for attributes, argument in (({"num_experts": 4}, "experts"),
+                                     ({"num_experts": 2}, "experts"),
                                      ({"has_bias": True}, "bias")):
             with self.subTest(attributes), self.assertRaises(Refused) as refusal:
                 _experts.of_state(Block(**attributes), "experts", state)
