@@ -99,6 +99,11 @@ def wrong_in_program(program, words):
 
 
 def wrong_in(code, name="README.md"):
+    for command in code.split(" && "):
+        yield from wrong_in_command(command, name)
+
+
+def wrong_in_command(code, name):
     try:
         words = shlex.split(code, comments=True)
     except ValueError:
