@@ -14,12 +14,14 @@ import sys
 from dataclasses import dataclass
 
 import torch
+from torch.utils.weak import WeakIdKeyDictionary
 
 from nvfp4gemm import _calls
+from nvfp4gemm._arrays import Torch
 from nvfp4gemm._packed import Packed
 
 NAME, VERSION = "nvfp4gemm", 1
-# The folders for builds of torch with and without CUDA; Python alone, so that one fits each GPU.
+# The folders for builds of torch with and without CUDA. They hold Python alone, which fits each GPU.
 _BACKENDS = ("cuda", "cpu")
 _MODULE = '''# SPDX-License-Identifier: MIT
 from nvfp4gemm.integrations.hub_kernel import PackedWeight, gemm, pack, swizzled_sf_shape
@@ -50,15 +52,46 @@ def pack(weight, device=None):
     return PackedWeight(
         made.codes[:, :k // 2].contiguous(),
         made.scales.view(torch.int32).reshape(swizzled_sf_shape(n, k)),
-        torch.as_tensor(made.tensor_scale, dtype=torch.float32, device=weight.device).reshape(1),
+        torch.as_tensor(made.tensor_scale, dtype=torch.float32,
+                        device=made.codes.device).reshape(1),
         n, k, made.with_scales("linear").scales.reshape(n, k // 16))
+
+
+# {codes: (what they and the other parts were, their Packed)}; transformers makes a PackedWeight of
+# the same tensors for each call.
+_kept = WeakIdKeyDictionary()
+
+
+def _state(tensor):
+    """What changes where a tensor's memory or values do."""
+    return tensor.data_ptr(), None if tensor.is_inference() else tensor._version
+
+
+def _made(packed):
+    # detach(): the Packed holds no key of _kept.
+    return Packed(packed.qweight.detach(), packed.sf.detach().reshape(-1).view(torch.uint8),
+                  packed.n, packed.k, packed.global_scale.detach())
+
+
+def _packed_of(packed):
+    """The Packed of a PackedWeight; calls keep plans by it. Where the codes' rows are no multiple
+    of 16 bytes they are copied once."""
+    parts = packed.qweight, packed.sf, packed.global_scale
+    inference = packed.qweight.is_inference()
+    # Tensors of inference mode count no changes, which a copy of the codes would not follow.
+    if Torch.observed() or any(map(Torch.traced, parts)) or inference and packed.k % 32:
+        return _made(packed)
+    state = *map(_state, parts), packed.n, packed.k
+    kept = _kept.get(packed.qweight)
+    if kept is None or kept[0] != state:
+        with torch.inference_mode(inference):
+            kept = _kept[packed.qweight] = state, _made(packed)
+    return kept[1]
 
 
 def gemm(packed, x, quantize_input=False):
     """x [.., k] of bfloat16 or float16 times the weight: [.., n] of x's type."""
-    weight = Packed(packed.qweight, packed.sf.reshape(-1).view(torch.uint8), packed.n, packed.k,
-                    packed.global_scale)
-    return _calls.linear(x, weight, quantize_input=quantize_input)
+    return _calls.linear(x, _packed_of(packed), quantize_input=quantize_input)
 
 
 def write(folder):

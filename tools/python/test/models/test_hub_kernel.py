@@ -7,11 +7,13 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import weakref
 from unittest import mock
 
 import package  # noqa: F401
 import kernels
 import torch
+from torch._subclasses import FakeTensorMode
 from transformers import AutoModelForCausalLM, LlamaConfig
 from transformers.integrations import nvfp4
 
@@ -47,6 +49,50 @@ class HubKernel(unittest.TestCase):
             self.assertTrue(torch.equal(hub_kernel.gemm(made, x),
                                         nvfp4gemm.linear(x, nvfp4gemm.quantize(w))))
 
+    def test_all_parts_lie_on_the_device(self):
+        """That a weight goes to, in place of its own."""
+        with FakeTensorMode():
+            made = hub_kernel.pack(torch.empty(72, 48, dtype=torch.bfloat16), "cuda")
+            parts = made.qweight, made.sf, made.global_scale, made.sf_rowmajor
+        self.assertEqual({part.device.type for part in parts}, {"cuda"})
+
+    def test_calls_share_a_matrix(self):
+        """One Packed for the tensors of a layer, by which plans are kept, while they live and lie
+        where they do; codes whose rows had to be copied follow theirs."""
+        def again(packed):
+            return hub_kernel.PackedWeight(packed.qweight, packed.sf, packed.global_scale, packed.n,
+                                           packed.k)
+
+        for n, k in ((72, 64), (40, 48)):
+            torch.manual_seed(n)
+            weights = [torch.randn(n, k).bfloat16() for _ in range(2)]
+            x = torch.randn(3, k).bfloat16()
+            one, other = map(hub_kernel.pack, weights)
+            y = hub_kernel.gemm(one, x)
+            kept = hub_kernel._packed_of(one)
+            self.assertIs(hub_kernel._packed_of(again(one)), kept)
+            with torch.inference_mode():
+                self.assertTrue(torch.equal(hub_kernel.gemm(again(one), x), y))
+            for part in ("qweight", "sf", "global_scale"):
+                changed = again(one)
+                setattr(changed, part, getattr(other, part))
+                self.assertIsNot(hub_kernel._packed_of(changed), kept)
+            for part in ("qweight", "sf", "global_scale"):
+                getattr(one, part).copy_(getattr(other, part))
+            self.assertTrue(torch.equal(hub_kernel.gemm(again(one), x),
+                                        hub_kernel.gemm(other, x)))
+            with torch.inference_mode():
+                loaded = hub_kernel.PackedWeight(*(part.clone() for part in (
+                    one.qweight, one.sf, one.global_scale)), n, k)
+                for source in (other, hub_kernel.pack(weights[0])):
+                    for part in ("qweight", "sf", "global_scale"):
+                        getattr(loaded, part).copy_(getattr(source, part))
+                    self.assertTrue(torch.equal(hub_kernel.gemm(loaded, x),
+                                                hub_kernel.gemm(source, x)))
+            gone = weakref.ref(hub_kernel._packed_of(one))
+            del one, changed, kept
+            self.assertIsNone(gone())
+
     def test_a_llama_of_transformers_own_layers(self):
         hub_kernel.write(self.folder)
         torch.manual_seed(1)
@@ -55,7 +101,7 @@ class HubKernel(unittest.TestCase):
         dense = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
         model = AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
         model.load_state_dict(dense.state_dict())
-        # transformers 5.24 asks for kernels 0.18.2, which PyPI does not have on 28 November 2026.
+        # transformers 5.24 asks for kernels 0.18.2; this hands it what kernels 0.17.2 loaded.
         kernel = kernels.get_local_kernel(self.folder)
         for name, value in (("is_kernels_available", lambda: True),
                             ("lazy_load_kernel", {"nvfp4": kernel}.get)):
