@@ -14,16 +14,21 @@ namespace emu::report {
 
 namespace {
 
-// An instruction may name 128 registers.
-std::string source_line(const std::string& source, uint32_t line, size_t longest) {
+// The statement at a place in the text. It may name 128 registers.
+std::string statement(const std::string& source, const SourcePos& pos, size_t longest) {
   size_t begin = 0;
-  for (uint32_t i = 1; i < line && begin != std::string::npos; ++i) {
+  for (uint32_t i = 1; i < pos.line && begin != std::string::npos; ++i) {
     begin = source.find('\n', begin);
     if (begin != std::string::npos) ++begin;
   }
-  if (line == 0 || begin == std::string::npos) return "";
+  if (pos.line == 0 || begin == std::string::npos) return "";
   std::string text = source.substr(begin, source.find('\n', begin) - begin);
-  size_t first = text.find_first_not_of(" \t");
+  if (pos.column && pos.column <= text.size()) {  // others may stand in the line
+    const size_t end = text.find(';', pos.column - 1);
+    if (end != std::string::npos) text.resize(end + 1);
+    if (pos.column > 1) text.erase(0, text.find_last_of(";{}", pos.column - 2) + 1);
+  }
+  const size_t first = text.find_first_not_of(" \t");
   if (first == std::string::npos) return "";
   text.erase(0, first);
   if (text.size() > longest) text.replace(longest, std::string::npos, " ..");
@@ -49,7 +54,7 @@ std::string place(const Cluster& cluster, const ptx::Instr& in, Severity severit
   if (!cluster.launch.module) return text + in.opcode;
   const std::string cuda = cluster.launch.module->cuda_line(*cluster.launch.function, in);
   return (cuda.empty() ? text : cuda + ", " + text) +
-         source_line(cluster.launch.module->source, in.pos.line, brief ? 28 : 80);
+         statement(cluster.launch.module->source, in.pos, brief ? 28 : 80);
 }
 
 namespace {
