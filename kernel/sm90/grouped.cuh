@@ -192,9 +192,11 @@ constexpr uint32_t kSlotsOfSums =
 // Waits until the sums of the tile before `number` are stored: its place in the list is empty then.
 // The parity says which phase is meant, even if no earlier tile waited. The phase before it is
 // over, because that tile could not have been listed otherwise. The phase after it needs this
-// thread to give back a tile that it has not read yet.
+// thread to give back tile number - 1 + kListedTiles. It has not read that one yet: `number` is the
+// last tile that it has given back.
 template <typename Tile>
 __device__ void await_sums_before(const Cta90<Tile>& cta, uint32_t number) {
+  static_assert(kListedTiles >= 2, "the phase after it must not be the one of tile `number`");
   const uint32_t before = number - 1;
   ptx::mbarrier_wait(list_empty<Tile>(cta.smem, before), before / kListedTiles % 2);
 }
