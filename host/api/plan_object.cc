@@ -115,8 +115,8 @@ Run run_of(const PreparedGemm& prepared, const nvfp4_gemm_addresses& x) {
   return run;
 }
 
-nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresses* addresses,
-                         void* stream) {
+// `run` is NULL if the plan runs with its own addresses.
+nvfp4_status run_on_site(const PreparedGemm& prepared, const Run* run, void* stream) {
   Site site;
   NVFP4_TRY(find_site(&site));
   NVFP4_TRY(check_capability(site, prepared));
@@ -124,15 +124,14 @@ nvfp4_status run_on_site(const PreparedGemm& prepared, const nvfp4_gemm_addresse
     LoadedKernel same;  // on another device the kernel's shared memory has to be requested, too
     NVFP4_TRY(ready_kernel(site, prepared.plan, &same));
   }
-  if (addresses == nullptr) {
+  if (run == nullptr) {
     return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
   }
-  const Run run = run_of(prepared, *addresses);
   KernelParams params = prepared.params;
-  if (run.desc.k > 0) {
-    NVFP4_TRY(replace_addresses(*site.driver, prepared, run.desc, run.of_groups(), &params));
+  if (run->desc.k > 0) {
+    NVFP4_TRY(replace_addresses(*site.driver, prepared, run->desc, run->of_groups(), &params));
   }
-  return enqueue_gemm(site, prepared, run.desc, params, stream);
+  return enqueue_gemm(site, prepared, run->desc, params, stream);
 }
 
 }  // namespace
@@ -185,11 +184,10 @@ nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_a
     note_empty(prepared.desc);
     return NVFP4_SUCCESS;
   }
-  if (addresses != nullptr) {
-    const Run run = run_of(prepared, *addresses);
-    NVFP4_TRY(check_new_addresses(run.desc, run.of_groups()));
-  }
-  return run_on_site(prepared, addresses, stream);
+  if (addresses == nullptr) return run_on_site(prepared, nullptr, stream);
+  const Run run = run_of(prepared, *addresses);
+  NVFP4_TRY(check_new_addresses(run.desc, run.of_groups(), prepared.plan.workspace_bytes));
+  return run_on_site(prepared, &run, stream);
 }
 
 void nvfp4_gemm_plan_destroy(nvfp4_gemm_plan* plan) { free(plan); }

@@ -30,13 +30,15 @@ nvfp4_status check_operands(const nvfp4_gemm_desc& desc, Caller caller, bool siz
 bool asks_about_sizes(const nvfp4_gemm_desc& desc, Caller caller);
 
 // The rules for the addresses that a plan is run with: struct_size, features that this version does
-// not have, then the rules about addresses. The desc has passed check_gemm with other addresses.
+// not have, then the rules about addresses. The desc has passed check_gemm with other addresses;
+// its product needs that much workspace.
 nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses, bool grouped, bool gated,
                                     nvfp4_gemm_addresses* known);
-nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc, const GroupArrays* groups);
+nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc, const GroupArrays* groups,
+                                 uint64_t workspace_bytes);
 
 // The workspace of a problem that passed check_gemm and needs that many bytes: given, large enough,
-// apart from everything that the product reads or writes.
+// apart from everything that the product reads or writes. These others are not compared again.
 nvfp4_status check_workspace(const nvfp4_gemm_desc& desc, const GroupArrays* groups,
                              uint64_t bytes);
 

@@ -84,8 +84,9 @@ nvfp4_status check_group_arrays(const nvfp4_gemm_desc& gemm, const GroupArrays& 
 nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller);
 
 // overlap.cc: arrays end within the address space, and no output shares a byte with another array.
-// `groups` is NULL for a single product.
-nvfp4_status check_overlap(const nvfp4_gemm_desc& g, const GroupArrays* groups);
+// `groups` is NULL for a single product. The workspace is one of these arrays if it has bytes.
+nvfp4_status check_overlap(const nvfp4_gemm_desc& g, const GroupArrays* groups,
+                           uint64_t workspace_bytes);
 // The part of these rules that needs sizes alone.
 nvfp4_status check_extents(const nvfp4_gemm_desc& g, const GroupArrays* groups);
 

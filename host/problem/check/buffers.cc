@@ -45,15 +45,22 @@ nvfp4_status Buffers::add_scales(const char* name, const void* address, int64_t 
   return add_aligned(name, address, bytes, 1, use);
 }
 
-nvfp4_status Buffers::apart() const {
-  for (size_t i = 1; i < count_; ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      const Buffer &a = buffers_[i], &b = buffers_[j];
-      if (a.use == Use::read && b.use == Use::read) continue;
-      NVFP4_TRY(rule_apart(a.name, a.range, b.name, b.range));
-    }
+// Inline, because a call for each array cost a run of a plan 35 ns of 500.
+inline nvfp4_status Buffers::apart_from_earlier(size_t index) const {
+  const Buffer& a = buffers_[index];
+  for (size_t i = 0; i < index; ++i) {
+    const Buffer& b = buffers_[i];
+    if (a.use == Use::read && b.use == Use::read) continue;
+    NVFP4_TRY(rule_apart(a.name, a.range, b.name, b.range));
   }
   return NVFP4_SUCCESS;
 }
+
+nvfp4_status Buffers::apart() const {
+  for (size_t i = 1; i < count_; ++i) NVFP4_TRY(apart_from_earlier(i));
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status Buffers::last_apart() const { return apart_from_earlier(count_ - 1); }
 
 }  // namespace nvfp4

@@ -28,8 +28,12 @@ class Buffers {
   // Checks that no written array shares a byte with another array. The message names the later one
   // of the two first, so outputs are added after inputs.
   nvfp4_status apart() const;
+  // The same for the array that was added last.
+  nvfp4_status last_apart() const;
 
  private:
+  nvfp4_status apart_from_earlier(size_t index) const;
+
   struct Buffer {
     const char* name;
     AddressRange range;

@@ -53,7 +53,7 @@ nvfp4_status check_operands(const nvfp4_gemm_desc& g, Caller caller, bool sizes_
   NVFP4_TRY(check_leading_dimensions(g, sizes_alone));
   NVFP4_TRY(check_strides(g, sizes_alone));
   NVFP4_TRY(check_scaled_d(g));
-  return sizes_alone ? check_extents(g, nullptr) : check_overlap(g, nullptr);
+  return sizes_alone ? check_extents(g, nullptr) : check_overlap(g, nullptr, 0);
 }
 
 nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses, bool grouped, bool gated,
@@ -63,12 +63,13 @@ nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses, bool 
   return check_absent_addresses(*known, grouped, gated);
 }
 
-nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc, const GroupArrays* groups) {
+nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc, const GroupArrays* groups,
+                                 uint64_t workspace_bytes) {
   NVFP4_TRY(check_companions(desc, false));
   NVFP4_TRY(check_addresses(desc, Caller::run));
   NVFP4_TRY(check_scaled_d(desc));
   if (groups != nullptr) NVFP4_TRY(check_group_arrays(desc, *groups));
-  return check_overlap(desc, groups);
+  return check_overlap(desc, groups, workspace_bytes);
 }
 
 }  // namespace nvfp4

@@ -138,7 +138,7 @@ nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_
   NVFP4_TRY(check_scaled_d(g));
   if (sizes_alone) return check_extents(g, &groups);
   NVFP4_TRY(check_group_arrays(g, groups));
-  return check_overlap(g, &groups);
+  return check_overlap(g, &groups, 0);
 }
 
 }  // namespace nvfp4

@@ -144,21 +144,8 @@ nvfp4_status list(const nvfp4_gemm_desc& g, const GroupArrays* groups, bool size
   return add_outputs(g, groups, buffers);
 }
 
-}  // namespace
-
-nvfp4_status check_extents(const nvfp4_gemm_desc& g, const GroupArrays* groups) {
-  Buffers buffers;
-  return list(g, groups, true, &buffers);
-}
-
-nvfp4_status check_overlap(const nvfp4_gemm_desc& g, const GroupArrays* groups) {
-  Buffers buffers;
-  NVFP4_TRY(list(g, groups, false, &buffers));
-  return buffers.apart();
-}
-
-nvfp4_status check_workspace(const nvfp4_gemm_desc& g, const GroupArrays* groups, uint64_t bytes) {
-  if (bytes == 0) return NVFP4_SUCCESS;
+nvfp4_status add_workspace(const nvfp4_gemm_desc& g, const GroupArrays* groups, uint64_t bytes,
+                           Buffers* buffers) {
   NVFP4_TRY(rule_not_null("workspace", g.workspace));
   if (g.workspace_bytes < bytes) {
     return fail(NVFP4_STATUS_INVALID_VALUE,
@@ -166,10 +153,30 @@ nvfp4_status check_workspace(const nvfp4_gemm_desc& g, const GroupArrays* groups
                 " that nvfp4_%s_workspace_bytes() says",
                 g.workspace_bytes, bytes, groups != nullptr ? "grouped" : "gemm");
   }
+  return buffers->add("workspace", g.workspace, static_cast<int64_t>(bytes), Use::written);
+}
+
+}  // namespace
+
+nvfp4_status check_extents(const nvfp4_gemm_desc& g, const GroupArrays* groups) {
+  Buffers buffers;
+  return list(g, groups, true, &buffers);
+}
+
+nvfp4_status check_overlap(const nvfp4_gemm_desc& g, const GroupArrays* groups,
+                           uint64_t workspace_bytes) {
   Buffers buffers;
   NVFP4_TRY(list(g, groups, false, &buffers));
-  NVFP4_TRY(buffers.add("workspace", g.workspace, static_cast<int64_t>(bytes), Use::written));
+  if (workspace_bytes > 0) NVFP4_TRY(add_workspace(g, groups, workspace_bytes, &buffers));
   return buffers.apart();
+}
+
+nvfp4_status check_workspace(const nvfp4_gemm_desc& g, const GroupArrays* groups, uint64_t bytes) {
+  if (bytes == 0) return NVFP4_SUCCESS;
+  Buffers buffers;
+  NVFP4_TRY(list(g, groups, false, &buffers));
+  NVFP4_TRY(add_workspace(g, groups, bytes, &buffers));
+  return buffers.last_apart();
 }
 
 }  // namespace nvfp4
