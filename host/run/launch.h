@@ -28,7 +28,8 @@ nvfp4_status prepare_grouped(const Site& site, const CheckedGrouped& checked,
 // The arrays of a grouped plan's groups, as `params` has them.
 GroupArrays group_arrays(const Plan& plan, const KernelParams& params);
 
-// Replaces the addresses in `params` by new ones, which check_new_addresses has accepted. `groups` is NULL for a single product.
+// Replaces the addresses in `params` by new ones, which check_new_addresses has accepted. `groups`
+// is NULL for a single product.
 nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepared,
                                const nvfp4_gemm_desc& desc, const GroupArrays* groups,
                                KernelParams* params);

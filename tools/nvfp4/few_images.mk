@@ -16,8 +16,8 @@ endef
 # `make run` builds the images of a GPU with kernels for NVFP4 tokens, if there is one, or else the
 # Blackwell PTX and the emulator. The tests use the same library.
 RUN := $(B)/run
-RUN_GPUS    := $(if $(filter run first-run test test-programs,$(MAKECMDGOALS)),\
-                 $(shell tools/setup/gpus.sh))
+RUN_GPUS    := $(strip $(if $(filter run first-run test test-programs,$(MAKECMDGOALS)),\
+                 $(shell tools/setup/gpus.sh)))
 RUN_IMAGES  := $(shell kernel/images.sh $(if $(RUN_GPUS),'$(RUN_GPUS)','100' ptx))
 RUN_FATBINS = $(call fatbins_of,$(RUN_IMAGES))
 

@@ -21,7 +21,8 @@ from nvfp4gemm._arrays import Torch
 from nvfp4gemm._packed import Packed
 
 NAME, VERSION = "nvfp4gemm", 1
-# The folders for builds of torch with and without CUDA. They hold Python alone, which fits each GPU.
+# The folders for builds of torch with and without CUDA. They hold Python alone, which fits every
+# GPU.
 _BACKENDS = ("cuda", "cpu")
 _MODULE = '''# SPDX-License-Identifier: MIT
 from nvfp4gemm.integrations.hub_kernel import PackedWeight, gemm, pack, swizzled_sf_shape
