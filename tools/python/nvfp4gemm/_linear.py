@@ -31,13 +31,39 @@ _ARITHMETIC = {begin + name + end for name in ("add", "sub", "mul", "div", "true
                for begin, end in (("", ""), ("", "_"), ("__", "__"), ("__i", "__"), ("__r", "__"))}
 
 
+# What writes in place and leaves bytes what they were, or 0; and where copies have their source.
+_KEPT = ("detach_", "requires_grad_", "share_memory_", "set_", "zero_")
+_COPIES = {"copy_": 1, "__setitem__": 2}
+
+
+def _written(arguments, named):
+    """Whether an in-place function writes codes: its first argument, or one of that list."""
+    first = next(iter((*arguments, *named.values())), None)
+    targets = first if isinstance(first, (list, tuple)) else [first]
+    return any(isinstance(one, Codes) for one in targets)
+
+
+def _casts_to_bytes(function, arguments, named):
+    """Whether it writes numbers into codes, as bytes, or adds to them."""
+    name = getattr(function, "__name__", "")
+    if name in _ARITHMETIC:
+        return True
+    if name in _COPIES:
+        source = arguments[_COPIES[name]] if len(arguments) > _COPIES[name] else None
+        bytes_ = isinstance(source, torch.Tensor) and source.dtype is torch.uint8
+        return not bytes_ and _written(arguments, named)
+    in_place = name.endswith("_") and not name.endswith("__") and name not in _KEPT
+    return in_place and _written(arguments, named) or isinstance(named.get("out"), Codes)
+
+
 class Codes(torch.nn.Parameter):
-    """The codes of a layer, bytes: they have no gradient, and nothing can be added to them. PEFT's
-    merge with safe_merge would cast what it adds to bytes, without a word."""
+    """The codes of a layer, bytes: they have no gradient, nothing can be added to them, and what is
+    written there is bytes. PEFT's merge with safe_merge would cast what it adds to bytes, without a
+    word."""
 
     @classmethod
     def __torch_function__(cls, function, types, arguments=(), named=None):
-        if getattr(function, "__name__", "") in _ARITHMETIC:
+        if _casts_to_bytes(function, arguments, named or {}):
             # In place of a TypeError torch would raise one with words of its own.
             raise ValueError("weight has the codes of a 4-bit layer, to which nothing can be "
                              "added: an adapter stays beside the layer, or is merged into a layer "
@@ -47,8 +73,8 @@ class Codes(torch.nn.Parameter):
 
 
 def _plain(codes):
-    """As a tensor of torch's own class. make_fx follows no other, and takes what it does not know
-    for a constant: such codes are none of its inputs."""
+    """As a tensor of torch's own class. make_fx follows no other: it makes a constant of a tensor of
+    another class, and the codes would be no input of what it traces."""
     with torch._C.DisableTorchFunctionSubclass():
         try:
             return codes.detach()
@@ -154,6 +180,8 @@ class Linear(torch.nn.Linear):
         if self.activation is not None:
             raise ValueError(f"a torch.nn.Linear has no activation, this layer has "
                              f"{self.activation!r}")
+        if self.quantize_input:
+            raise ValueError("a torch.nn.Linear has no quantize_input, which this layer has set")
         for name in ("codes", *self._buffers):
             delattr(self, name)
         self._packed = None

@@ -325,12 +325,37 @@ class AsTorchs(unittest.TestCase):
         def in_place(codes):
             codes += x.byte()
 
+        def set_rows(codes):
+            codes[:2] = x[:2]
+
         for add in (lambda: in_place(layer.weight.data), lambda: in_place(copy_),
                     lambda: layer.weight + x, lambda: layer.weight.add_(1),
-                    lambda: layer.weight.data * 2):
+                    lambda: layer.weight.data * 2, lambda: layer.weight.copy_(x),
+                    lambda: layer.weight.data.addcmul_(x, x), lambda: copy_.lerp_(x, 0.5),
+                    lambda: copy_.addmm_(x.T, x), lambda: copy_.fill_(1.5), lambda: copy_.clamp_(1),
+                    lambda: copy_.masked_fill_(x > 0, 3), lambda: copy_.index_add_(
+                        0, torch.arange(40), x.byte()), lambda: set_rows(copy_),
+                    lambda: torch.add(x.byte(), 1, out=copy_),
+                    lambda: torch._foreach_add_([copy_], 1),
+                    lambda: torch.nn.init.constant_(layer.weight, 1)):
             with self.assertRaisesRegex(ValueError, "weight has the codes of a 4-bit layer"):
                 add()
         self.assertTrue(torch.equal(layer.codes, before))
+        self.assertTrue(torch.equal(copy_, before))
+
+    def test_codes_are_written_as_bytes(self):
+        layer, other = (Linear.from_float(linear(40, 64)) for _ in range(2))
+        with torch.no_grad():
+            layer.weight.copy_(other.weight)
+            self.assertTrue(torch.equal(layer.weight, other.weight))
+            layer.weight.zero_()[:8] = other.weight[:8]
+            self.assertTrue(torch.equal(layer.weight[:8], other.weight[:8]))
+            values = torch.empty(40, 32)
+            values.copy_(layer.weight)
+        self.assertTrue(torch.equal(values.byte(), layer.weight))
+        self.assertFalse(layer.requires_grad_(False).share_memory().weight.detach_().requires_grad)
+        with self.assertRaisesRegex(RuntimeError, "weight has the codes of a 4-bit layer"):
+            layer.load_state_dict({**layer.state_dict(), "codes": values})
 
     def test_a_tied_weight(self):
         model = torch.nn.ModuleDict({"embedding": torch.nn.Embedding(40, 64, dtype=torch.bfloat16),
@@ -343,6 +368,11 @@ class AsTorchs(unittest.TestCase):
         self.assertEqual(set(model["head"].state_dict()), {"weight"})
         with self.assertRaisesRegex(ValueError, "weight is .64, 40.; expected .40, 64."):
             Linear.from_float(linear(40, 64)).weight = torch.nn.Parameter(torch.zeros(64, 40))
+        for option in ({"activation": "relu"}, {"quantize_input": True}):
+            layer = Linear.from_float(linear(40, 64), **option)
+            with self.assertRaisesRegex(ValueError, f"no {next(iter(option))}"):
+                layer.weight = torch.nn.Parameter(torch.zeros(40, 64))
+            self.assertIs(type(layer), Linear)
 
     def test_layers_that_share_a_weight_stay(self):
         model = torch.nn.ModuleDict({"embedding": torch.nn.Embedding(40, 64, dtype=torch.bfloat16),
