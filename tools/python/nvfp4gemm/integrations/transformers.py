@@ -47,26 +47,32 @@ class Config(QuantizationConfigMixin):
     """What config.json says of a checkpoint's 4-bit layers; its files say the rest.
 
     quantize_input   as nn.Linear and nn.Experts have it
+    made_from        what config.json said, all of it, where another program made the folder
     """
 
-    def __init__(self, quant_method=OWN, quantize_input=False, **_):
+    def __init__(self, quant_method=OWN, quantize_input=False, made_from=None, **others):
         self.quant_method, self.quantize_input = quant_method, quantize_input
+        if quant_method == OWN and others:
+            raise TypeError(f"there is no option {min(others)!r}")
+        if quant_method != OWN:
+            made_from = {"quant_method": quant_method, **others}
+        if made_from is not None:
+            self.made_from = made_from
 
 
 class Quantizer(HfQuantizer):
     """Keeps the layers that a folder has in 4 bits from transformers while it loads the rest, then
     loads them."""
 
-    requires_calibration = True  # so that no model of another kind gets here
+    requires_calibration = True  # transformers then refuses a model in 16 bits
     is_trainable = True  # what is beside the layers
 
     def is_serializable(self):
         return True
 
     def validate_environment(self, device_map=None, **_):
-        if isinstance(device_map, dict) and len(set(map(str, device_map.values()))) > 1:
-            raise ValueError(f"device_map has {len(set(map(str, device_map.values())))} devices; "
-                             "4-bit layers are loaded to one")
+        if device_map and isinstance(device_map, dict):
+            _one_device(device_map.values())
 
     def _process_model_before_weight_loading(self, model, checkpoint_files=None, **_):
         if not checkpoint_files or not checkpoint_files[0].endswith(".safetensors"):
@@ -84,7 +90,8 @@ class Quantizer(HfQuantizer):
             model._keys_to_ignore_on_load_unexpected or ())
 
     def _process_model_after_weight_loading(self, model, **_):
-        device = next(model.parameters()).device
+        # device_map="auto" is decided after preprocess_model().
+        device = _one_device(parameter.device for parameter in model.parameters())
         for name, module in self.aside.items():
             nn.put(model, name, module)
         options = {"quantize_input": self.quantization_config.quantize_input}
@@ -95,6 +102,14 @@ class Quantizer(HfQuantizer):
         self.quantization_config.quant_method = OWN
         self.aside = {}
         return model
+
+
+def _one_device(devices):
+    devices = {str(device): device for device in devices}
+    if len(devices) != 1:
+        raise ValueError(f"the model has {len(devices)} devices, {', '.join(sorted(devices))}; "
+                         "4-bit layers are loaded to one, which device_map can name")
+    return next(iter(devices.values()))
 
 
 def _check_the_rest(model, folder, names, files):

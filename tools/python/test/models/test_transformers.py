@@ -90,6 +90,34 @@ class FromPretrained(unittest.TestCase):
             AutoModelForCausalLM.from_pretrained(with_config(made))
         self.assertEqual(refusal.exception.argument, "bias")
 
+    def test_options_that_there_are(self):
+        for options in ({"quantize_inputs": True}, {"ignore": ["lm_head"]}):
+            with self.subTest(options), self.assertRaises(TypeError):
+                integration.Config(**options)
+
+    def test_what_a_program_said_is_saved(self):
+        made = small.Model("Qwen3-MoE", alike=True)
+        said = {"ignore": ["lm_head"], "config_groups": {"group_0": {"targets": ["Linear"]}}}
+        model = AutoModelForCausalLM.from_pretrained(with_config(made, **said))
+        with tempfile.TemporaryDirectory() as folder:
+            for _ in range(2):
+                model.save_pretrained(folder)
+                with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+                    saved = json.load(file)["quantization_config"]
+                self.assertEqual(saved, {"quant_method": "nvfp4gemm", "quantize_input": False,
+                                         "made_from": {"quant_method": "modelopt", **said}})
+                model = AutoModelForCausalLM.from_pretrained(folder)
+
+    def test_devices(self):
+        """Where transformers has spread the rest of the model, as device_map="auto" may."""
+        quantizer = integration.Quantizer(integration.Config())
+        quantizer.folder, quantizer.aside = "", {}
+        model = torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2, device="meta")])
+        with self.assertRaisesRegex(ValueError, "2 devices"):
+            quantizer._process_model_after_weight_loading(model)
+        with self.assertRaisesRegex(ValueError, "2 devices"):
+            quantizer.validate_environment(device_map={"a": 0, "b": 1})
+
     def test_only_known_methods(self):
         with self.assertRaisesRegex(ValueError, "methods has 'awq'"):
             integration.register(["awq"])
