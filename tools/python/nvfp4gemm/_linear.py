@@ -73,8 +73,8 @@ class Codes(torch.nn.Parameter):
 
 
 def _plain(codes):
-    """As a tensor of torch's own class. make_fx follows no other: it makes a constant of a tensor of
-    another class, and the codes would be no input of what it traces."""
+    """As a tensor of torch's own class. make_fx follows no other class: a tensor of another one
+    becomes a constant, and the codes would be no input of what it traces."""
     with torch._C.DisableTorchFunctionSubclass():
         try:
             return codes.detach()
