@@ -146,14 +146,15 @@ def _mm_meta(a, a_scales, a_tensor_scale, a_factor, a_layout, a_format, b, b_sca
         a_name: a, f"{a_name}'s scales": a_scales, f"{a_name}'s tensor_scale": a_tensor_scale,
         f"{b_name}'s scales": b_scales, f"{b_name}'s tensor_scale": b_tensor_scale, "bias": bias,
         "c": c})
-    return _made(a, a_scales, b.shape[0], out_dtype, out)
+    return _made(a, a_scales, b.shape[0], out_dtype, out, a_name)
 
 
-def _made(x, x_scales, n, out_dtype, out):
-    """The result of a meta function, after a look at what may be known of out."""
+def _made(x, x_scales, n, out_dtype, out, name="x"):
+    """The result of a meta function, after a look at what may be known of out. The caller calls
+    x so."""
     shape = (*x.shape[:-1], n)
     if out is not None:
-        _together(x, "x", {"out": out})
+        _together(x, name, {"out": out})
         if out.shape[-1:] != shape[-1:] or out.numel() != math.prod(shape):
             raise ValueError(f"out is {tuple(out.shape)}, expected {tuple(shape)}")
     return x.new_empty(shape, dtype=_result_type(x, x_scales, out_dtype))

@@ -241,6 +241,18 @@ class Calls(unittest.TestCase):
             of_all = torch.func.grad(lambda x: (torch.vmap(layer)(x) * dy).sum())
             near(of_all(self.x[None]), (dy.float() @ self.w)[None])
 
+    def test_meta_functions_name_the_callers_operands(self):
+        """As torch.compile meets them, which leaves all looks at operands to the operator."""
+        with FakeTensorMode():
+            b = nvfp4gemm.quantize(torch.empty(32, 64, dtype=torch.bfloat16))
+            a = torch.empty(4, 64, dtype=torch.bfloat16)
+            for out, words in ((torch.empty(4, 32, device="cuda"), "out lies on cuda:0, a on cpu"),
+                               (torch.empty(4, 33), "out is .4, 33., expected .4, 32.")):
+                with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                    torch.ops.nvfp4gemm.mm_without_gradient(
+                        a, None, None, 1.0, "", "", b.codes, b.scales, b.tensor_scale, 1.0, "128x4",
+                        "nvfp4", 64, None, None, None, None, 1.0, 1.0, False, None, None, out)
+
     def test_fake_tensors(self):
         with FakeTensorMode():
             x, weight = torch.empty(M, K).half(), nvfp4gemm.quantize(torch.empty(N, K))
