@@ -7,6 +7,7 @@ workspace by the stream.
 """
 import threading
 
+from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
 import torch
 
 from nvfp4gemm import abi

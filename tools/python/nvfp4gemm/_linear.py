@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """torch.nn.Linear with 4-bit codes in place of its weight; needs torch."""
+from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 

@@ -10,6 +10,7 @@ import math
 import weakref
 from contextlib import nullcontext
 
+from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
 import torch
 from torch.autograd import forward_ad as _forward_ad
 from torch.utils import flop_counter

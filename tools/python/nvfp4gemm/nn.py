@@ -7,6 +7,7 @@
 """
 import warnings
 
+from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
 import torch
 
 from nvfp4gemm import _experts, _layers, checkpoints
@@ -17,7 +18,7 @@ from nvfp4gemm._safetensors import shown
 
 
 def put(model, name, layer):
-    """The layer at that name of the model."""
+    """Puts the layer into the model, in place of what it has at that name."""
     parent, _, last = name.rpartition(".")
     setattr(model.get_submodule(parent), last, layer)
 

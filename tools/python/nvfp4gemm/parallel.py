@@ -10,6 +10,7 @@ one rank would: the values of code * scale * tensor_scale do not depend on the n
 """
 import itertools
 
+from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
 import torch
 import torch.distributed as dist
 

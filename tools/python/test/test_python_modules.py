@@ -40,6 +40,43 @@ def uses_of(tree):
             isinstance(node.value, ast.Name) and node.value.id == "_optional"}
 
 
+# A torch of which nothing but the version is read.
+OLD = """
+import sys, types
+sys.modules["torch"] = torch = types.ModuleType("torch")
+torch.__version__ = sys.argv[1]
+import importlib
+for module in ("nn", "parallel", "_ops", "_device", "_linear"):
+    try:
+        importlib.import_module("nvfp4gemm." + module)
+    except ImportError as error:
+        print(error)
+"""
+
+
+class OldestTorch(unittest.TestCase):
+    def said_of(self, version):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        return subprocess.run([sys.executable, "-c", OLD, version], env=environment, text=True,
+                              capture_output=True)
+
+    def test_an_older_one_is_refused_in_words(self):
+        for version in ("1.13.1", "2.10.0+cu128"):
+            done = self.said_of(version)
+            self.assertEqual(done.stdout.splitlines(), 5 * [
+                f"torch is {version}; nvfp4gemm needs 2.11 or newer for torch tensors and layers"],
+                done.stderr)
+
+    def test_newer_ones_are_not(self):
+        for version in ("2.11.0", "2.15.0+cu132", "2.16.0a0+git1234", "3.0.0"):
+            self.assertNotIn("nvfp4gemm needs", self.said_of(version).stdout)
+
+    @unittest.skipIf(os.environ.get("NVFP4_INSTALLED"), "the checkout's file is not installed")
+    def test_the_wheel_says_the_same(self):
+        with open(os.path.join(FOLDER, "../pyproject.toml"), encoding="utf-8") as file:
+            self.assertIn('torch = ["torch>=2.11"]', file.read().splitlines())
+
+
 class Modules(unittest.TestCase):
     def test_no_function_imports(self):
         late = {(name, node.lineno) for name, tree in trees().items()
