@@ -213,6 +213,12 @@ def test_expected(emulator):
     emulator.findings.clear()
 def test_after_it(emulator):
     assert not emulator.findings
+def test_wrong_after_it(emulator):
+    try:
+        emulator.findings = []
+    except AttributeError:
+        pass
+    run(nvfp4emu, 301, check=False)
 def test_by_the_driver(emulator):
     import ctypes, os
     with open(os.environ["NVFP4EMU_REPORT"], "a") as reports:
@@ -231,7 +237,7 @@ class Fixture(unittest.TestCase):
                 capture_output=True, text=True,
                 env={**os.environ, "PYTHONPATH": MODULE,
                      "NVFP4EMU_REPORT": os.path.join(folder, "reports")})
-        self.assertIn("2 failed, 3 passed", done.stdout)
+        self.assertIn("3 failed, 3 passed", done.stdout)
         self.assertIn("outside every allocation", done.stdout)
         self.assertIn("error: by another library", done.stdout)
 

@@ -8,15 +8,19 @@ from ._findings import Collector, Finding
 
 
 class Emulator:
-    """What the fixture gives. findings: all of this test so far; a test that expects errors clears
-    the list. simulate: nvfp4emu.simulate."""
+    """What the fixture gives. findings: the list of all of this test so far; a test that expects
+    errors clears it, by findings.clear(). simulate: nvfp4emu.simulate."""
 
     def __init__(self):
         from ._simulate import simulate
         self.simulate = simulate
-        self.findings = []
+        self._findings = []
         self.file = os.environ.get("NVFP4EMU_REPORT", "")
         self.read_to = os.path.getsize(self.file) if os.path.exists(self.file) else 0
+
+    @property
+    def findings(self):  # a list in its place would get none of the findings that follow
+        return self._findings
 
     def read_reports(self):
         """Those of libraries that call the driver themselves, under `nvfp4emu run`."""
@@ -24,7 +28,7 @@ class Emulator:
             return
         with open(self.file) as reports:
             reports.seek(self.read_to)
-            self.findings += [Finding.read(line) for line in reports]
+            self.findings.extend(Finding.read(line) for line in reports)
             self.read_to = reports.tell()
 
     @property
