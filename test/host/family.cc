@@ -42,7 +42,8 @@ constexpr Family kDummy{fewest_tiles,
                         false,
                         false,
                         nullptr,
-                        false};
+                        false,
+                        nullptr};
 constexpr Architecture kRow{77, &kDummy, &kDummy, nvfp4::ArchProof::of_mechanism, 10, 0, {}, 0};
 
 constexpr Variant tile(const char* name, const Family* family, uint32_t weights, uint32_t tokens) {
