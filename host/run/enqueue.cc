@@ -16,6 +16,12 @@ nvfp4_status check_stream(const Site& site, CUstream stream) {
               static_cast<void*>(stream));
 }
 
+// False on a GPU that has no row in arch.def: its kernel would not be one of ours.
+static bool waits_for_earlier_work(const Site& site) {
+  return site.arch_index < kArchitectureCount &&
+         kArchitectures[site.arch_index].family->waits_for_earlier_work;
+}
+
 nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const void* params,
                     CUstream stream) {
   CUlaunchAttribute attributes[2]{};
@@ -29,7 +35,7 @@ nvfp4_status launch(const Site& site, CUkernel kernel, const Grid& grid, const v
   config.hStream = stream;
   config.attrs = attributes;
   // The kernel may start before earlier work of the stream has finished.
-  if (grid.early && kArchitectures[site.arch_index].family->waits_for_earlier_work) {
+  if (grid.early && waits_for_earlier_work(site)) {
     CUlaunchAttribute& early = attributes[config.numAttrs++];
     early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     early.value.programmaticStreamSerializationAllowed = 1;
