@@ -19,10 +19,10 @@
  * The header is C99 and needs no CUDA header. The library needs libc and libm. At the first call
  * that runs on a GPU it opens the CUDA driver, libcuda.so.1, by soname. The driver must support
  * CUDA 13.0, or CUDA 12.9 if the kernel images were made by CUDA 12.9. Products with a_type F16 or
- * BF16 that are neither grouped nor gated need no more than CUDA 12.4. Where an older driver makes
- * the difference, the questions about a compute capability answer for the newer one, and a run that
- * the older one does not serve returns NVFP4_STATUS_DRIVER_TOO_OLD. nvfp4_build_info() says which
- * driver each image needs.
+ * BF16 that are neither grouped nor gated need no more than CUDA 12.4, unless variant names what an
+ * older driver does not load. Functions that take a compute capability (nvfp4_gemm_supported and
+ * others) answer for a driver that loads every image; a run that an older driver does not serve
+ * returns NVFP4_STATUS_DRIVER_TOO_OLD. nvfp4_build_info() says which driver each image needs.
  *
  * THREADS    Any thread may call any function at any time. Any number of threads may run one plan
  *            at once. Destroy a plan only when no thread runs it. Two runs with the same workspace
@@ -59,8 +59,8 @@
  *            bits of an inexact sum, may change with a minor version (0.1 to 0.2), but not with a
  *            patch.
  * BITS       The same inputs give the same bits on every run, stream and device of one compute
- *            capability whose driver loads the images made for it: the K loop of an element of D
- *            runs in one fixed order, without atomics.
+ *            capability, provided that the driver is not older than the CUDA that made the kernel
+ *            images: the K loop of an element of D runs in one fixed order, without atomics.
  *            On 9.0 that order depends on the sizes, including M: see NUMERICS.
  *
  * NUMERICS   acc is the fp32 sum over K of a * scale_a * b * scale_b as the tensor core forms it
@@ -709,14 +709,14 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
 
 /* One launch for several groups, such as the experts of a layer. Group g has its own rows of A and
  * D and its own B. Device memory says which rows belong to a group, and no function reads it on the
- * host. Grouped products exist on compute capability 9.0, and without a_type on 10.0 and 10.3, with
- * K > 0, D in 16 or 32 bits and a_tensor_scale_rows 0. They may be gated, with a b2 for each group,
- * except on 9.0 with a_type F16 or with batch_invariant = 1. group_d_tensor_scale is (**). A
- * workspace is needed where nvfp4_grouped_workspace_bytes says so: on 10.x for LINEAR scales of A,
- * on 9.0 for NVFP4 tokens, which are decoded first. A row has the bits of the product of its
- * group's rows alone: on 10.x with batch_invariant = 1; on 9.0 with the variant that
- * nvfp4_grouped_describe names and K in one part ("/1"), a variant that does not depend on
- * rows_hint if batch_invariant = 1.
+ * host. Grouped products exist on compute capability 9.0, and for 4-bit tokens (a_type NONE) on
+ * 10.0 and 10.3, with K > 0, D in 16 or 32 bits and a_tensor_scale_rows 0. They may be gated, with
+ * a b2 for each group, except on 9.0 with a_type F16 or with batch_invariant = 1.
+ * group_d_tensor_scale is (**). A workspace is needed where nvfp4_grouped_workspace_bytes says so:
+ * on 10.x for LINEAR scales of A, on 9.0 for NVFP4 tokens, which are decoded first. A row has the
+ * bits of the product of its group's rows alone: on 10.x with batch_invariant = 1; on 9.0 with the
+ * variant that nvfp4_grouped_describe names and K in one part ("/1"), a variant that does not
+ * depend on rows_hint if batch_invariant = 1.
  * ENDS    group g has rows rows[g-1] to rows[g] of A, the first one from 0 on.
  * COUNTS  group g has rows[g] rows, from row g * capacity on. */
 enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
@@ -741,15 +741,18 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *                those of A are LINEAR. scale_rows are yours to see to as well: the kernel reads
  *                scales where they say.
  *   overlap      as for one product, and rows, scale_rows, group_alpha and group_alpha2 are read,
- *                too. A's scales take nvfp4_grouped_scale_bytes(m, l, k, ...) bytes, with COUNTS
- *                and 128X4 nvfp4_scale_bytes_for(capacity, k, ...) bytes a group. */
+ *                too. A's scales count as the most bytes that any rows can need:
+ *                nvfp4_grouped_scale_bytes(m, l, k, ...) bytes, with COUNTS and 128X4
+ *                nvfp4_scale_bytes_for(capacity, k, ...) bytes a group. That holds even if your
+ *                rows need fewer, and wherever scale_rows place the groups. */
 typedef struct nvfp4_grouped_desc {
   uint64_t struct_size;
   const nvfp4_gemm_desc *gemm;
   const int32_t *rows;                 /* [l] on the device, 4-byte aligned                       */
   const int32_t *scale_rows;           /* [l] on the device: the scale row at which a group begins,
                                           a multiple of 128; 128X4 alone. NULL: sums of the groups'
-                                          rows, each rounded up to 128                            */
+                                          rows, each rounded up to 128. The overlap rule does
+                                          not read them                                           */
   const float *group_alpha;            /* [l] fp32 on the device; NULL: alpha of gemm             */
   const float *group_alpha2;           /* the same of alpha2                                      */
   const float *group_d_tensor_scale;   /* the same of d_tensor_scale                              */
