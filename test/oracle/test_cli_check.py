@@ -127,7 +127,7 @@ class Check(unittest.TestCase):
                 code, said = check(self.folder, "--json")
                 self.assertEqual((code, bool(said["wrong"])), (bool(wrong),) * 2)
                 self.assertEqual(self.as_loaded(said), sorted(good))
-                self.assertRegex(check(self.folder)[1], r"^[ -~\n]*$")
+                self.assertRegex(check(self.folder)[1], r"^[^\0-\x09\x0b-\x1f\x7f-\x9f]*$")
 
     def as_loaded(self, said):
         """The good layers, where checkpoints.load() has the same and says the same of the others,

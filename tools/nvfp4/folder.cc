@@ -189,13 +189,23 @@ std::optional<std::string> certain(std::string_view pattern) {
   return parts;
 }
 
+// The index of the next character of UTF-8: bytes 10xxxxxx continue one.
+size_t next_character(const std::string& text, size_t at) {
+  do {
+    ++at;
+  } while (at < text.size() && (text[at] & 0xC0) == 0x80);
+  return at;
+}
+
 // From a star that does not lead on, goes back to the last one.
 bool matches_parts(const std::string& text, const std::string& parts) {
   size_t at = 0, part = 0, star = std::string::npos, from = 0;
   while (at < text.size()) {
     if (part < parts.size() && parts[part] == '\2') {
       star = part++, from = at;
-    } else if (part < parts.size() && (parts[part] == '\1' || parts[part] == text[at])) {
+    } else if (part < parts.size() && parts[part] == '\1') {
+      at = next_character(text, at), ++part;
+    } else if (part < parts.size() && parts[part] == text[at]) {
       ++at, ++part;
     } else if (star != std::string::npos) {
       part = star + 1, at = ++from;

@@ -233,6 +233,11 @@ CASES = [
     ("patterns with dots, stars and ends", lambda: rotated([
         online(r"re:.*\.1.$"), online("re:.*x.*"), online(r"re:.*m\.1$", ignore=["re:.*1.*"])]),
      ["m.0", "m.1"], {}),
+    ("a dot for a letter of several bytes", lambda: Folder(a={
+        **layer("m.\u00fc", kind="ct"), **layer("m.12", kind="ct")}).text(
+            CONFIG, {"transform_config": {"g": {"u": {"apply": [
+                online("Linear", ignore=[r"re:.*\..$"])]}}}}),
+     ["m.\u00fc"], {"m.12": TRANSFORM}),
     ("a pattern of many stars", lambda: Folder(a=layer("m." + "a" * 300, kind="ct")).text(
         CONFIG, {"transform_config": {"g": {"u": {"apply": [online("re:" + ".*a" * 40 + "b$")]}}}}),
      ["m." + "a" * 300], {}),
