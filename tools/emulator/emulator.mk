@@ -107,6 +107,7 @@ check-outside: $(B)/emulator/libcuda.so.1 $(B)/emulator/test/runtime.a  ## DIR=.
 	@$(PYTHON) tools/emulator/outside_triton.py $(DIR)
 	@$(PYTHON) tools/emulator/outside_python.py $(DIR)
 	@$(PYTHON) tools/emulator/outside.py --library $< $(DIR)
+	@EMU_PYTHON='$(PYTHON)' NVFP4_BUILD='$(abspath $(B))' $(PYTHON) $(EMU_TEST)/test_recipes.py -v
 
 # ---- Python -------------------------------------------------------------------------------------
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """What the emulator's page shows runs as it stands there, and so do kernels of Triton, numba-cuda
 and CuTe DSL, each part where its packages are: EMU_PYTHON names a Python that has tinygrad, Triton,
-numba-cuda, nvidia-cutlass-dsl or pytest (this one otherwise)."""
+numba-cuda, nvidia-cutlass-dsl or pytest (this one otherwise). `make check-outside` runs this with
+the Python that it is given."""
 import functools
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "../README.md")
 COMMAND = os.path.abspath(os.path.join(HERE, "../nvfp4emu"))
 MODULE = os.path.abspath(os.path.join(HERE, "../python"))
-PYTHON = os.environ.get("EMU_PYTHON", sys.executable)
+PYTHON = os.path.abspath(shutil.which(os.environ.get("EMU_PYTHON", sys.executable)))
 
 
 def block(name):
