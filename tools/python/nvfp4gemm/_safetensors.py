@@ -33,6 +33,20 @@ class FormatError(ValueError):
         self.file = file
 
 
+_DEEPEST = 64  # containers around a value, as `nvfp4 check` has it
+
+
+def _check_depth(said):
+    """Level by level, since Python's own limit depends on its version and on the caller."""
+    level = [said]
+    for _ in range(_DEEPEST):
+        level = [inner for outer in level
+                 for inner in (outer.values() if isinstance(outer, dict) else outer)
+                 if isinstance(inner, (dict, list))]
+    if any(level):
+        raise ValueError("JSON nested too deeply")
+
+
 def _object(pairs):
     """A JSON object without equal keys."""
     found = {}
@@ -47,6 +61,8 @@ def parse_json(text, **options):
     """JSON without equal keys. ValueError in words for everything else, deep nesting too."""
     try:
         said = json.loads(text, object_pairs_hook=_object, **options)
+        if isinstance(said, (dict, list)):
+            _check_depth(said)
         if (b"\\u" if isinstance(text, bytes) else "\\u") in text:
             json.dumps(said, ensure_ascii=False).encode()
         return said
