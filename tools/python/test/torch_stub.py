@@ -15,6 +15,7 @@ import numpy as np
 _TYPES = {f"torch.{name}": np.dtype(name) for name in (
     "float16", "float32", "float64", "uint8", "int8", "bool", "complex64", "int32")}
 _BY_NUMPY = {dtype: name for name, dtype in _TYPES.items()}
+__version__ = "2.11.0"  # the package refuses an older one
 strided, sparse_coo, contiguous_format = "torch.strided", "torch.sparse_coo", "contiguous"
 float16, float32, float64, uint8 = "torch.float16", "torch.float32", "torch.float64", "torch.uint8"
 int32 = "torch.int32"
