@@ -215,7 +215,7 @@ class RoundTrip(unittest.TestCase):
 MEMORY = r"""
 import re, sys, torch
 import nvfp4gemm.integrations.transformers as integration
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, LlamaForCausalLM  # what it imports is no weight
 torch.set_num_threads(1)
 integration.register()
 def kilobytes(what):
