@@ -45,8 +45,7 @@ class Experts(torch.nn.Module):
     Raises Refused where experts differ in what a grouped product has once: bias, input_scale; and
     where a matrix has several tensor scales. state_dict() has codes, scales (128x4) and
     tensor_scale [experts] of gate, up and down, or in its place a key of the format's name, the
-    biases, and where tokens are quantized
-    input_scale. There are no gradients.
+    biases, and where tokens are quantized input_scale. There are no gradients.
     """
 
     def __init__(self, gate, up, down, gate_bias=None, up_bias=None, down_bias=None, *,

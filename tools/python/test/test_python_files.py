@@ -36,7 +36,8 @@ HOSTILE = [
     ("deep", b'{"w":' + b"[" * 100000 + b"]" * 100000 + b"}", b"", "nested too deeply"),
     ("a value in 65 containers", b'{"w":' + b"[" * 64 + b"1" + b"]" * 64 + b"}", b"",
      "nested too deeply"),
-    ("a value in 64", b'{"w":' + b"[" * 63 + b"1" + b"]" * 63 + b"}", b"", "not described by dtype"),
+    ("a value in 64", b'{"w":' + b"[" * 63 + b"1" + b"]" * 63 + b"}", b"",
+     "not described by dtype"),
     ("one key twice", b'{"w":' + json.dumps(FINE).encode() + b',"w":' + json.dumps(FINE).encode() +
      b"}", b"1234", "the key 'w' twice"),
     ("a number for a tensor", b'{"w": 3}', b"", "is not described by dtype"),
