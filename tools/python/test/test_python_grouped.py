@@ -309,8 +309,11 @@ class OnTorch(gpus.OnTorch):
         for factor in (1, 3, -0.5):
             gate.tensor_scale.mul_(factor)
             up.tensor_scale.mul_(2 * factor)
+            torch.cuda.set_sync_debug_mode("error")
             graph.replay()
-            for found, expected in zip(captured, layer()):
+            again = layer()
+            torch.cuda.set_sync_debug_mode(mode)  # a comparison waits
+            for found, expected in zip(captured, again):
                 self.assertTrue(torch.equal(found, expected))
                 self.assertTrue(bool(found.any()))
 
