@@ -116,7 +116,7 @@ again() { # FOLDER LIBDIR
   BINDIR=$PREFIX/bin MANDIR=$PREFIX/share/man BASHDIR=$PREFIX/share/bash-completion/completions
   INCLUDEDIR=$PREFIX/include
   check "make install PREFIX=$1 LIBDIR=$1/$2 PROGRAM=1" \
-    env -u MAKEFLAGS "${MAKE:-make}" -s install PACK=balance \
+    env -u MAKEFLAGS "${MAKE:-make}" -s install \
     B="$build" CC="$CC" CXX="$CXX"
   equal "its program looks in $1/$2" "\$ORIGIN/../$2" \
     "$(readelf -dW "$BINDIR/nvfp4" | sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p')"

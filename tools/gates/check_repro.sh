@@ -40,7 +40,8 @@ build_again() {
       ln -s "$here/.tools/cuda-12.9" .tools/cuda-12.9
     fi
     env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS LC_ALL=C.UTF-8 TZ=Asia/Kathmandu SOURCE_DATE_EPOCH=1 \
-      HOME="$second" "$MAKE" -s -j1 B=build KERNELS="$kernels" PYTHON="$python" NVCC="$NVCC" \
+      HOME="$second" "$MAKE" -s -j1 B=build KERNELS="$kernels" \
+      PACK="$(cat "$here/$build/$images/pack.txt")" PYTHON="$python" NVCC="$NVCC" \
       CC="$CC" CXX="$CXX" library static kernels
   )
 }
