@@ -6,11 +6,11 @@ set -eu
 build=$1
 cd "$(dirname "$0")/.."
 CXX=${CXX:-g++}
+read -r load _ </proc/loadavg
 cat <<HEAD
 # Speed of the emulator, every check on, EMU_ORDER and EMU_SEED as by default.
 # date      $(date +%F)
-# machine   $(nproc) cores, $(LC_ALL=C lscpu | sed -n 's/^Model name: *//p'), load $(cut -d ' ' -f 1
-#           /proc/loadavg)
+# machine   $(nproc) cores, $(LC_ALL=C lscpu | sed -n 's/^Model name: *//p'), load $load
 # compiler  $($CXX --version | head -n 1), -O2
 # command   make bench-emulator
 HEAD

@@ -49,6 +49,12 @@ def findings(name):
         for number, line in enumerate(lines, 1):
             if DECIDES.search(line.decode("utf-8")):
                 yield f"{number}: decides by the words of a message, which may change"
+    shell = re.match(rb"#!/bin/(sh)\n|#!/usr/bin/env (bash)\n", text)
+    if shell:
+        parsed = subprocess.run([(shell[1] or shell[2]).decode(), "-n", name], capture_output=True,
+                                text=True, check=False)
+        if parsed.returncode:
+            yield f"no script: {parsed.stderr.strip()}"
     if name.endswith(".cc"):
         yield from test_names(text.decode("utf-8"))
     if CODE.search(name) and b"SPDX-License-Identifier: MIT" not in b"\n".join(lines[:2]):
