@@ -7,12 +7,12 @@ set -eu
 build=$1
 cd "$(dirname "$0")/.."
 CXX=${CXX:-g++}
+read -r load _ </proc/loadavg
 cat <<HEAD
 # Host time of a call of libnvfp4gemm, nanoseconds. Driver: bench/idle_driver.cc, every call answers
 # at once, so a row is the library's own time and five empty driver calls.
 # date      $(date +%F)
-# machine   $(nproc) cores, $(LC_ALL=C lscpu | sed -n 's/^Model name: *//p'), load $(cut -d ' ' -f 1
-#           /proc/loadavg)
+# machine   $(nproc) cores, $(LC_ALL=C lscpu | sed -n 's/^Model name: *//p'), load $load
 # compiler  $($CXX --version | head -n 1), -O2
 # command   make bench
 HEAD
