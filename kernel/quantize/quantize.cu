@@ -140,7 +140,7 @@ __device__ void dequantize(const QuantizeParams& p) {
     const bool ue8m0 = p.format != kFormatNvfp4;
     const uint32_t code = q.scales[batch * p.scales_batch_bytes +
                                    scale_of_block(q, row, place.block, p.format == kFormatMxfp4)];
-    // Before 9.0 e4m3_value() makes 480 of NaN.
+    // Before 9.0 e4m3_value() returns 480 for NaN.
     const float scale = (code & kScaleNan) == kScaleNan ? __uint_as_float(0x7FFFFFFF)
                                                         : e4m3_value(code & kScaleNan);
     const uint8_t* codes = q.codes + batch * p.codes_batch_bytes + row * q.codes_row_bytes +

@@ -41,6 +41,18 @@ class Choice(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(f'GPUS="{gpus}": known compute capabilities are 100 103 90', done.stderr)
 
+    def test_make_run_looks_for_gpus_with_kernels_for_nvfp4_tokens(self):
+        with tempfile.TemporaryDirectory() as folder:
+            stand_in = os.path.join(folder, "nvidia-smi")
+            for shown, found in (("9.0\\n8.0\\n10.0\\n9.0", "100 90"), ("8.9\\n11.0\\n7.5", "")):
+                with open(stand_in, "w", encoding="utf-8") as file:
+                    file.write(f"#!/bin/sh\nprintf '{shown}\\n'\n")
+                os.chmod(stand_in, 0o755)
+                done = subprocess.run([os.path.join(ROOT, "tools", "setup", "gpus.sh")], text=True,
+                                      capture_output=True, check=True,
+                                      env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+                self.assertEqual(done.stdout.strip(), found)
+
     def test_the_folder_has_an_empty_file_for_each_other_image(self):
         with tempfile.TemporaryDirectory() as folder:
             to = os.path.join(folder, "to")

@@ -66,7 +66,7 @@ CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char* pa
   });
 }
 
-// The size counts the NUL at the end: a copy of so many bytes can be loaded.
+// The size counts the NUL at the end: a copy of that many bytes can be loaded.
 CUresult cuLinkComplete(CUlinkState state, void** image, size_t* bytes) {
   return on_linker(Entry::cuLinkComplete, state, [&](State& s, Linker& linker) {
     if (!image || !bytes) return CUDA_ERROR_INVALID_VALUE;

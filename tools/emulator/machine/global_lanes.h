@@ -11,7 +11,7 @@ class GlobalLanes {
  public:
   static constexpr uint32_t most_bytes = 16;
 
-  // Each lane accesses so many bytes in all. An address may be a generic one.
+  // Each lane accesses this many bytes in all. An address may be a generic one.
   GlobalLanes(Warp& warp, const ptx::Operand& address, uint32_t active, uint32_t bytes);
 
   // Both tell the observers, and count the bytes. False: nothing was done.

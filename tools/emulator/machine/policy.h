@@ -13,7 +13,7 @@ class Warp;
 
 class Policy {
  public:
-  // `ctas` of a cluster, of so many warps each.
+  // `ctas` of a cluster, of this many warps each.
   Policy(uint64_t seed, uint32_t ctas, uint32_t warps);
 
   uint64_t first(uint64_t warps);  // number of the warp that begins

@@ -11,7 +11,7 @@ class SharedLanes {
  public:
   static constexpr uint32_t most_bytes = 16;
 
-  // Each lane accesses so many bytes in all.
+  // Each lane accesses this many bytes in all.
   SharedLanes(Warp& warp, const ptx::Operand& address, uint32_t active, uint32_t bytes);
 
   // Both tell the observers. False: nothing was done.
