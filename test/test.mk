@@ -111,6 +111,15 @@ $(B)/example_gemm: examples/c/gemm.c include/nvfp4_gemm.h $(LIB)
 	$(call say,LINK)$(CC) -std=c99 -Wall -Wextra -Iinclude -o $@ $< $(USE_LIBRARY) -ldl -lm
 $(B)/example_plan: examples/cpp/gemm.cc include/nvfp4_gemm.h $(LIB)
 	$(call say,LINK)$(CXX) -std=c++17 $(WARN) -Iinclude -o $@ $< $(USE_LIBRARY) -ldl
+# A kernel and the program that launches it, from one file.
+ONE_TILE := $(B)/one_tile $(B)/one_tile.ptx
+$(B)/one_tile.ptx: examples/cuda/one_tile.cu
+	@mkdir -p $(@D)
+	$(call say,NVCC)$(NVCC) -arch=compute_100f -ptx $< -o $@
+$(B)/one_tile: examples/cuda/one_tile.cu | $(B)/emulator/libcuda.so.1
+	$(call say,LINK)$(CXX) -std=c++17 $(WARN) $(CUDA_INCLUDE) -x c++ $< -o $@ -L$(B)/emulator -lcuda
+.PHONY: examples
+examples: $(B)/example_gemm $(B)/example_plan $(ONE_TILE)  ## the examples in C, C++ and CUDA
 
 $(B)/check_random: $(B)/obj/test/random/main.o $(SUPPORT_OBJ) $(LIB)
 	$(call say,LINK)$(CXX) -o $@ $(filter %.o,$^) $(USE_LIBRARY) -ldl -pthread
@@ -128,7 +137,7 @@ include test/fuzz/fuzz.mk
 TEST_PROGRAMS := $(RUN)/nvfp4 $(B)/check_random $(B)/nvfp4_test $(B)/test_host $(B)/test_emulator \
                  $(B)/emulator_hw_test $(B)/test_regression $(B)/test_c99 \
                  $(B)/test_model $(B)/model $(B)/nvfp4_probes \
-                 $(B)/example_gemm $(REPLAYS) $(OTHER_ROWS:%=$(B)/%/$(SONAME))
+                 $(B)/example_gemm $(ONE_TILE) $(REPLAYS) $(OTHER_ROWS:%=$(B)/%/$(SONAME))
 
 # What needs neither a GPU nor the emulator: a distribution's build runs it.
 .PHONY: test-host

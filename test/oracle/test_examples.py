@@ -64,6 +64,14 @@ class Examples(unittest.TestCase):
         self.assertIn("batch 2: 30720 of 30720 elements", self.succeeds(program))
         self.without_a_gpu(program, word="nothing was run")
 
+    def test_cuda(self):
+        program = os.path.join(nvfp4.BUILD, "one_tile")
+        for order in ("soonest", "latest"):
+            self.assertEqual(self.succeeds(program, EMU_FORMAL="stop", EMU_ORDER=order),
+                             "16384 of 16384 elements are equal\n")
+        lines = open(os.path.join(ROOT, "examples", "cuda", "one_tile.cu")).readlines()
+        self.assertLess(len(lines), 300)
+
     def test_rust(self):
         if not shutil.which("rustc"):
             self.skipTest("there is no rustc here")

@@ -59,6 +59,19 @@ class Lines(unittest.TestCase):
     def test_cpp(self):
         self.builds("examples/cpp/gemm.cc")
 
+    def test_cuda(self):
+        nvcc = shutil.which("nvcc")
+        if not nvcc:
+            self.skipTest("there is no nvcc here")
+        source = os.path.join(ROOT, "examples", "cuda", "one_tile.cu")
+        shutil.copy(source, self.folder)
+        # The wheels of nvcc have libraries where it does not look, and no libcuda.so.
+        emulator = os.path.join(nvfp4.BUILD, "emulator")
+        libraries = f"{emulator}:{os.path.dirname(os.path.realpath(nvcc))}/../lib"
+        line = re.search(r"^// {5}(nvcc .*)$", text(source), re.MULTILINE)[1]
+        self.succeeds(line, LIBRARY_PATH=libraries)
+        self.assertIn("16384 of 16384", self.succeeds("./one_tile", LD_LIBRARY_PATH=emulator))
+
     def test_rust(self):
         if not shutil.which("rustc"):
             self.skipTest("there is no rustc here")
