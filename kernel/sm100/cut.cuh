@@ -34,8 +34,10 @@ struct CutEnd {
   }
 
   __device__ void init_barriers() const {
-    ptx::mbarrier_init(cta.at.cut_ready(), 32 * Tile::kCtas);
-    if constexpr (Tile::kCtas == 2) ptx::mbarrier_init(cta.at.cut_full(), 1);
+    ptx::mbarrier_init(cta.at.cut_ready(), 32 * Tile::kCtas);  // lanes have cleared their scales
+    if constexpr (Tile::kCtas == 2) {
+      ptx::mbarrier_init(cta.at.cut_full(), 1);  // expect_tx of the odd CTA: copies are there
+    }
   }
 
   // Called by the MMA thread.

@@ -15,24 +15,28 @@
 namespace nvfp4 {
 
 // Initialises all barriers before any load and, in a pair, before the peer begins. The same order
-// serves single CTAs and pairs.
+// serves single CTAs and pairs. Each line says whose arrivals a phase counts, and what they mean.
 template <typename Tile>
 __device__ void init_barriers(const Cta<Tile>& cta) {
   for (uint32_t stage = 0; stage < Tile::kStages; ++stage) {
-    ptx::mbarrier_init(cta.at.full(stage), 1);
-    ptx::mbarrier_init(cta.at.empty(stage), 1);
+    ptx::mbarrier_init(cta.at.full(stage), 1);   // expect_tx, of a pair's leader: copies are there
+    ptx::mbarrier_init(cta.at.empty(stage), 1);  // commit: the MMAs have read the stage
   }
-  for (uint32_t i = 0; i < Tile::kCtas; ++i) ptx::mbarrier_init(cta.at.accumulator_full(i), 1);
+  for (uint32_t i = 0; i < Tile::kCtas; ++i) {
+    ptx::mbarrier_init(cta.at.accumulator_full(i), 1);  // commit: all MMAs of the tile are done
+  }
   CutEnd<Tile>{cta}.init_barriers();
   if constexpr (Tile::kSeveralTiles) {
     for (uint32_t i = 0; i < 2; ++i) {
-      ptx::mbarrier_init(cta.at.accumulator_empty(i), 4 * Tile::kCtas);
+      ptx::mbarrier_init(cta.at.accumulator_empty(i), 4 * Tile::kCtas);  // warps have read it
     }
   }
   if constexpr (Tile::kMaxSplit > 1) {
     if (cta.shares_tile()) {
-      ptx::mbarrier_init(cta.at.peers_ready(), cta.p.split - 1);
-      for (uint32_t band = 0; band < 4; ++band) ptx::mbarrier_init(cta.at.sums(band), 1);
+      ptx::mbarrier_init(cta.at.peers_ready(), cta.p.split - 1);  // CTAs: their rings are drained
+      for (uint32_t band = 0; band < 4; ++band) {
+        ptx::mbarrier_init(cta.at.sums(band), 1);  // expect_tx: the sums of the other CTAs are here
+      }
     }
   }
   ptx::fence_mbarrier_init();
