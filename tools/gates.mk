@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Promises about the library as a file. Each gate is one script and runs alone.
 
-GATES := check-layers check-files check-install check-symbols check-hardening check-abi \
-         check-repro check-threads check-docs \
-         check-aarch64
+GATES := check-layers check-files check-hacking check-install check-symbols check-hardening \
+         check-abi check-repro check-threads check-docs check-aarch64
 
 # The library again, with types for abidiff to read in the sources that define what it exports.
 # Nobody needs them where abidiff is not installed.
@@ -23,6 +22,8 @@ check-layers:  ## the import rules of HACKING.md: every include a path from the 
 	@python3 tools/gates/check_layers.py
 check-files:  ## endings, blanks, tabs, licence lines and some habits of the English of every file that git has
 	@python3 tools/gates/check_files.py
+check-hacking:  ## HACKING.md's lists name nine of ten files that the last such change touched
+	@python3 tools/gates/check_hacking.py
 layers: | $(SETUP)  ## the rooms and who includes whom, as build/layers.svg
 	@mkdir -p $(B) && python3 tools/gates/check_layers.py --draw $(B)/layers.svg
 check-symbols: $(LIB)  ## exports, imports and needed libraries against the reviewed lists
