@@ -41,12 +41,18 @@ $(B)/obj/host/images.o: host/run/images.S host/plan/images.def host/plan/quantiz
 	@kernel/images.sh '$(GPUS)' $(KERNEL_OUT) $(@D)/images
 	$(compile_images)
 
+# In place of -ldl, so that the library runs with older glibc than this machine's.
+LIBDL := $(B)/obj/package/libdl.so
+$(LIBDL): tools/package/libdl.sh
+	@mkdir -p $(@D)
+	@CC='$(CC)' tools/package/libdl.sh $@
+
 LIB_FLAGS := -shared -Wl,-soname,$(SONAME) -Wl,--version-script=host/api/libnvfp4gemm.map \
              $(LIB_OPTIONS) \
              $(LDFLAGS)
 
-$(LIB): $(HOST_OBJ) host/api/libnvfp4gemm.map
-	$(call say,LINK)$(CC) $(LIB_FLAGS) -o $@ $(HOST_OBJ) -lm -ldl -pthread
+$(LIB): $(HOST_OBJ) host/api/libnvfp4gemm.map $(LIBDL)
+	$(call say,LINK)$(CC) $(LIB_FLAGS) -o $@ $(HOST_OBJ) -lm $(LIBDL) -pthread
 	ln -sf $(notdir $(LIB)) $(B)/$(SONAME)
 
 .PHONY: library

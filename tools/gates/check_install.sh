@@ -15,9 +15,8 @@ export PREFIX=/opt/nvfp4gemm LIBDIR=/opt/nvfp4gemm/lib64 INCLUDEDIR=/opt/nvfp4ge
 export BINDIR=/opt/nvfp4gemm/bin MANDIR=/opt/nvfp4gemm/share/man DESTDIR="$root"
 export BASHDIR=/opt/nvfp4gemm/share/bash-completion/completions
 lib=$root$LIBDIR
-number() { sed -n "s/^#define NVFP4_VERSION_$1 //p" include/nvfp4_gemm.h; }
-major=$(number MAJOR)
-version=$major.$(number MINOR).$(number PATCH)
+version=$(tools/package/version.sh)
+major=${version%%.*}
 installed() { (cd "$root" && find . ! -type d | LC_ALL=C sort); }
 needed() { readelf -dW "$1" 2>&1 | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
 

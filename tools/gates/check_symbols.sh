@@ -12,6 +12,7 @@ exported() { nm -D --defined-only "$1" | awk '$2 != "A" { sub(/@.*/, "", $3); pr
 versions() { nm -D --defined-only "$1" | awk '$2 != "A" { sub(/.*@/, "", $3); print $3 }' |
   sort -u; }
 imported() { nm -D --undefined-only "$1" | awk '{ sub(/@.*/, "", $NF); print $NF }' | sort; }
+glibc() { readelf -VW "$1" | grep -oE 'Name: GLIBC_[0-9.]+' | sed 's/.*_//' | sort -u; }
 declared() { # each declaration begins a line and may go on in the next
   tr '\n' ' ' <include/nvfp4_gemm.h | grep -o 'NVFP4_API [a-z][^;]*;' |
     sed -E 's/.*[ *](nvfp4_[a-z0-9_]+)\(.*/\1/' | sort
@@ -29,6 +30,9 @@ equal "each carries one symbol version" NVFP4GEMM_0 "$(versions "$library")"
 equal "the library needs the C library alone" "" \
   "$(needed "$library" | grep -vE '^(libc|libm|libdl)\.so\.[0-9]+$|^ld-linux.*\.so\.[0-9]+$' ||
     true)"
+
+equal "it needs no glibc newer than 2.28, that of torch's wheels" "" \
+  "$(glibc "$library" | awk -F. '$1 > 2 || $2 > 28')"
 
 # Every import is on the list with its reason: no file is opened, no program started.
 equal "the library imports nothing beyond test/golden/imports.txt" "" \

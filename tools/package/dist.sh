@@ -7,8 +7,7 @@ set -eu
 build=$1
 shift
 cd "$(dirname "$0")/../.."
-number() { sed -n "s/^#define NVFP4_VERSION_$1 //p" include/nvfp4_gemm.h; }
-name=nvfp4gemm-$(number MAJOR).$(number MINOR).$(number PATCH)
+name=nvfp4gemm-$(tools/package/version.sh)
 [ -e .git ] || { echo "dist.sh: a tarball is made of a git checkout" >&2; exit 1; }
 [ -z "$(git status --porcelain)" ] ||
   echo "dist.sh: changes that are not committed are left out" >&2

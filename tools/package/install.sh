@@ -9,9 +9,8 @@ set -eu
 action=$1 build=$2
 if [ "$action" = uninstall ]; then PROGRAM=1 EMULATOR=1; fi
 cd "$(dirname "$0")/../.."
-number() { sed -n "s/^#define NVFP4_VERSION_$1 //p" include/nvfp4_gemm.h; }
-major=$(number MAJOR)
-version=$major.$(number MINOR).$(number PATCH)
+version=$(tools/package/version.sh)
+major=${version%%.*}
 cmake=$LIBDIR/cmake/nvfp4gemm
 emulator=$LIBDIR/nvfp4gemm/emulator
 tab=$(printf '\t')

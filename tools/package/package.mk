@@ -72,11 +72,19 @@ check-bare: $(if $(filter emulator,$(PART)),,dist) emulator-wheel  ## OS=debian1
 
 # ---- the wheel of Python -------------------------------------------------------------------------
 
-.PHONY: setup-wheel wheel check-wheel
+.PHONY: setup-wheel wheel wheel-aarch64 check-wheel
 setup-wheel: | $(SETUP)  ## what makes the wheel, into .venv; nothing else needs it
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
 	  --only-binary=:all: -r tools/setup/wheel.txt
 wheel: $(LIB) | $(filter setup-wheel,$(MAKECMDGOALS))  ## build/wheel/*.whl: the Python package with the library, for any CPython from 3.10 on
 	@PYTHON='$(PYTHON)' tools/python/wheel.sh $(B)
-check-wheel: wheel  ## that wheel, installed and tried under each CPython that is here
-	@tools/python/check_wheel.sh $(B)
+check-wheel: wheel  ## that wheel: auditwheel names manylinux_2_28 or older; installed and tried under each CPython that is here
+	@PYTHON='$(PYTHON)' tools/python/check_wheel.sh $(B)
+
+# The same for the hosts of GB200, GH200 and Spark; the kernel images know no host.
+CROSS := aarch64-linux-gnu
+wheel-aarch64: $(LIB) | $(SETUP)  ## build/aarch64/wheel/*.whl: the package for aarch64, by a cross compiler
+	@command -v $(CROSS)-g++ >/dev/null || \
+	  { echo 'no $(CROSS)-g++ here: package g++-$(CROSS)' >&2; exit 1; }
+	@+$(MAKE) --no-print-directory B=$(B)/aarch64 KERNEL_OUT=$(KERNEL_OUT) NVCC='$(NVCC)' \
+	  CC=$(CROSS)-gcc CXX=$(CROSS)-g++ AR=$(CROSS)-ar OBJCOPY=$(CROSS)-objcopy wheel

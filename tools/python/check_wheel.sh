@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check_wheel.sh BUILD: the wheel, installed into a fresh environment of each CPython 3.10 to 3.14
-# that is here, passes the package's tests on NumPy arrays with the library that it carries.
+# check_wheel.sh BUILD: the wheel is named manylinux_2_28, and auditwheel agrees. Installed into a
+# fresh environment of each CPython 3.10 to 3.14 that is here, it passes the package's tests on
+# NumPy arrays with the library that it carries.
 set -eu
 build=$1
 cd "$(dirname "$0")/../.."
@@ -9,6 +10,11 @@ cd "$(dirname "$0")/../.."
 wheel=$(realpath "$(ls "$build"/wheel/*.whl)")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+PYTHON=${PYTHON:-.venv/bin/python}
+equal "its name says that it is for glibc 2.28 and later" "manylinux_2_28_$(uname -m).whl" \
+  "${wheel##*-}"
+check "auditwheel finds that it needs no newer system" \
+  "$PYTHON" tools/package/name_wheel.py --check "$wheel"
 found=
 for version in 3.10 3.11 3.12 3.13 3.14; do
   python=

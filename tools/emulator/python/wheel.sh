@@ -10,7 +10,9 @@ inside=$out/stage/nvfp4emu/emulator
 rm -rf "$out"
 mkdir -p "$out/stage"
 cp -r tools/emulator/python/pyproject.toml tools/emulator/python/setup.py \
-  tools/emulator/python/README.md tools/emulator/python/nvfp4emu "$out/stage/"
+  tools/emulator/python/README.md tools/emulator/python/nvfp4emu LICENSE "$out/stage/"
+find "$out/stage" -name __pycache__ -prune -exec rm -rf {} +
+tools/package/version.sh >"$out/stage/version.txt"
 mkdir -p "$inside"
 cp -r tools/emulator/nvfp4emu tools/emulator/run "$inside/"
 "${STRIP:-strip}" --strip-unneeded -o "$inside/libcuda.so.1" "$build/emulator/libcuda.so.1"
