@@ -28,7 +28,7 @@ for version in 3.10 3.11 3.12 3.13 3.14; do
     '$work/$version/bin/pip' install --quiet --disable-pip-version-check --require-hashes \
       --only-binary=:all: -r tools/setup/requirements.txt
     '$work/$version/bin/pip' install --quiet --disable-pip-version-check --no-deps '$wheel'"
-  for test in numpy dialects; do
+  for test in numpy dialects version; do
     check "Python $version: test_python_$test.py passes" \
       env -u NVFP4GEMM_LIBRARY -u PYTHONPATH NVFP4_INSTALLED=1 \
       "$work/$version/bin/python" "tools/python/test/test_python_$test.py"

@@ -3,7 +3,7 @@
 # What the build and the tests need, on Debian or Ubuntu: setup.sh STAMP, from the root of the
 # project. setup.sh FOLDER 12.9: CUDA 12.9's NVRTC and ptxas, for `make KERNELS=12.9`. setup.sh
 # FOLDER models: a Python environment in FOLDER with torch, transformers and what else models.txt
-# pins, for `make test-models`.
+# pins, for `make test-models`, and the mypy of types.txt, for `make check-types`.
 #
 # Packages of the distribution first; then a Python environment in .venv; then, only where no nvcc
 # can compile for compute_100f, NVIDIA's compiler wheels in .tools. Everything is looked for before
@@ -62,19 +62,19 @@ fi
 
 if [ "${2:-}" = models ]; then
   PYTHON=${PYTHON:-/usr/bin/python3} venv=$stamp
-  if cmp -s $here/models.txt "$venv/models.txt"; then
+  if cat $here/models.txt $here/types.txt | cmp -s - "$venv/models.txt"; then
     say "$venv: all present, nothing installed"
     exit 0
   fi
   "$PYTHON" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
     fail "$PYTHON is no Python of 3.11 or later with venv, which torch needs"
   confirm_wheels "Python environment in $venv: torch, transformers, peft, compressed-tensors, \
-kernels, gguf and what they import, 2.4 GB, 4.4 GB on disk; torch's libraries are under NVIDIA's \
+kernels, gguf, mypy and what they import, 2.4 GB, 4.4 GB on disk; torch's libraries are under NVIDIA's \
 CUDA licence, https://docs.nvidia.com/cuda/eula"
   rm -rf "$venv"
   make_venv
-  fetch --no-deps -r $here/models.txt
-  cp $here/models.txt "$venv/"
+  fetch --no-deps -r $here/models.txt -r $here/types.txt
+  cat $here/models.txt $here/types.txt >"$venv/models.txt"
   exit 0
 fi
 

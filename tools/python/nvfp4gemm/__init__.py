@@ -18,34 +18,45 @@ read where it is, it reads from a copy, made by the call. An array that is writt
 where it is, or refused. Arrays of another type, shape, device or package, masked and sparse ones,
 and views that reach beyond their memory raise TypeError or ValueError with the argument's name.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from nvfp4gemm import _optional, abi, checkpoints, layouts
 from nvfp4gemm.abi import Error, lib as _lib
-from nvfp4gemm._calls import (Stack, gated_linear, grouped_gated_linear, grouped_linear, linear, mm,
-                              quantize, stack)
+from nvfp4gemm._calls import (gated_linear, grouped_gated_linear, grouped_linear, linear, mm,
+                              quantize)
 from nvfp4gemm._packed import Packed
+from nvfp4gemm._stack import Stack, stack
 
-__all__ = ["Error", "Packed", "Stack", "abi", "build_info", "checkpoints", "gated_linear",
-           "grouped_gated_linear", "grouped_linear", "layouts", "linear", "mm", "quantize", "stack",
-           "version"]
+if TYPE_CHECKING:
+    from nvfp4gemm import nn as nn, parallel as parallel
+
+__all__ = ["Error", "Packed", "Stack", "__version__", "abi", "build_info", "checkpoints",
+           "gated_linear", "grouped_gated_linear", "grouped_linear", "layouts", "linear", "mm",
+           "quantize", "stack", "version"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     """nvfp4gemm.nn and nvfp4gemm.parallel, which import torch, at their first use."""
     if name in ("nn", "parallel"):
         return getattr(_optional, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return [*globals(), "nn", "parallel"]
 
 
-def version():
+def version() -> str:
     """Of the library that is loaded: "0.1.0"."""
     number = _lib.nvfp4_version()
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
-def build_info():
+def build_info() -> str:
     """One line: version, compiler of the kernels, and the images inside."""
-    return _lib.nvfp4_build_info().decode()
+    return str(_lib.nvfp4_build_info().decode())
+
+
+__version__ = version()

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
 """NumPy arrays and torch tensors behind the few questions that the calls ask. Neither package is
 imported here: whoever has an array of one has imported it."""
+from __future__ import annotations
+
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from nvfp4gemm import _optional
+from nvfp4gemm._types import Array, Arrays
 from nvfp4gemm.abi import BF16, F16, F32
 
 _TYPE = {"float16": F16, "bfloat16": BF16, "float32": F32}
@@ -12,13 +17,13 @@ _STANDING_FOR_TENSORS = (("torch._subclasses.fake_tensor", "FakeTensor"),
                          ("torch._subclasses.functional_tensor", "FunctionalTensor"))
 
 
-def _reach(shape, strides):
+def _reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
     """(lowest, highest) element that a shape that is not empty reads, from its first one."""
     steps = [(n - 1) * step for n, step in zip(shape, strides)]
     return sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
 
 
-def span(x):
+def span(x: Array) -> tuple[int, int]:
     """The bytes of a tensor from its first to behind its last element; none of one without any."""
     if x.numel() == 0:
         return 0, 0
@@ -31,31 +36,31 @@ class Numpy:
     resizes_in_place = True
 
     @staticmethod
-    def compiling():
+    def compiling() -> bool:
         return False
 
     @staticmethod
-    def observed():
+    def observed() -> bool:
         return False
 
     @staticmethod
-    def traced(x):
+    def traced(x: Array) -> bool:
         return False
 
     @staticmethod
-    def autocasts(x):
+    def autocasts(x: Array) -> bool:
         return False
 
     @staticmethod
-    def first_with_gradient(*operands):
+    def first_with_gradient(*operands: Array | None) -> int | None:
         return None
 
     @staticmethod
-    def first_with_tangent(*operands):
+    def first_with_tangent(*operands: Array | None) -> int | None:
         return None
 
     @staticmethod
-    def plain(x, what):
+    def plain(x: Array, what: str) -> Array:
         """x without its subclass. One that says which elements count is refused."""
         if type(x) is _np().ndarray:
             return x
@@ -65,13 +70,13 @@ class Numpy:
         return x.view(_np().ndarray)
 
     @staticmethod
-    def dense(x, _device):
+    def dense(x: Array, _device: Any) -> bool:
         """Whether x is an array without anything unusual, which a GPU can read: a short answer for
         calls that take microseconds. No where it is not known."""
         return False
 
     @staticmethod
-    def held(x):
+    def held(x: Array) -> bool:
         """Whether the memory that x is a view of holds all its elements, as far as NumPy knows of
         that memory."""
         if x.size == 0:
@@ -90,53 +95,53 @@ class Numpy:
         return begin + low >= 0 and begin + high + x.itemsize <= memory.nbytes
 
     @staticmethod
-    def in_order(x):
+    def in_order(x: Array) -> bool:
         """Whether the bytes of an element are in this machine's order, and no sign is pending."""
         return x.dtype.isnative
 
     @staticmethod
-    def device(x):
+    def device(x: Array) -> Any:
         return "cpu"
 
     @staticmethod
-    def writable(x):
+    def writable(x: Array) -> bool:
         return x.flags.writeable
 
     @staticmethod
-    def written(x):
+    def written(x: Array) -> None:
         """What watches x may know that its elements have changed."""
 
     @staticmethod
-    def address(x):
+    def address(x: Array) -> int:
         return x.ctypes.data
 
     @staticmethod
-    def strides(x):
+    def strides(x: Array) -> tuple[int, ...]:
         """In elements. A step that is no whole number of them is 0, like that of a row which is
         repeated: neither is a step from one element to the next."""
         return tuple(0 if s % x.itemsize else s // x.itemsize for s in x.strides)
 
     @staticmethod
-    def itemsize(x):
+    def itemsize(x: Array) -> int:
         return x.itemsize
 
     @staticmethod
-    def type_of(dtype):
+    def type_of(dtype: Any) -> int | None:
         try:
             return _TYPE.get(_np().dtype(dtype).name)
         except TypeError:
             return None
 
     @staticmethod
-    def is_bytes(dtype):
+    def is_bytes(dtype: Any) -> bool:
         return dtype == "uint8"
 
     @staticmethod
-    def is_int32(dtype):
+    def is_int32(dtype: Any) -> bool:
         return _np().dtype(dtype).name == "int32"
 
     @staticmethod
-    def dtype(number):
+    def dtype(number: int) -> Any:
         if number == BF16:
             try:
                 return _optional.ml_dtypes.bfloat16
@@ -145,54 +150,54 @@ class Numpy:
         return _NAME[number]
 
     @staticmethod
-    def empty(shape, number, _like):
+    def empty(shape: Sequence[int], number: int, _like: Array) -> Array:
         return _np().empty(shape, Numpy.dtype(number))
 
     @staticmethod
-    def zero_bytes(shape, _like):
+    def zero_bytes(shape: Sequence[int], _like: Array) -> Array:
         return _np().zeros(shape, "uint8")
 
     @staticmethod
-    def rows_of_f32(x):
+    def rows_of_f32(x: Array) -> Array:
         return _np().ascontiguousarray(x, "float32")
 
     @staticmethod
-    def cast(x, number):
+    def cast(x: Array, number: int) -> Array:
         return x.astype(Numpy.dtype(number))
 
     @staticmethod
-    def as_bytes(x):
+    def as_bytes(x: Array) -> Array:
         return _np().ascontiguousarray(x).view("uint8")
 
     @staticmethod
-    def copy(x):
+    def copy(x: Array) -> Array:
         """The elements one after the other, in this machine's order of bytes."""
         return _np().array(x, x.dtype.newbyteorder("="), order="C")
 
     @staticmethod
-    def repeated(x, times):
+    def repeated(x: Array, times: int) -> Array:
         """Each element of one dimension, so many times."""
         return x.repeat(times)
 
     @staticmethod
-    def joined(parts):
+    def joined(parts: Sequence[Array]) -> Array:
         """One after the other, along the first dimension."""
         return _np().concatenate(parts)
 
     @staticmethod
-    def full(count, value, _like):
+    def full(count: int, value: float, _like: Array) -> Array:
         return _np().full(count, value, "float32")
 
     @staticmethod
-    def equal(x, y):
+    def equal(x: Array, y: Array) -> bool:
         return _np().array_equal(x, y)
 
     @staticmethod
-    def size(x):
+    def size(x: Array) -> int:
         return x.size
 
     @staticmethod
-    def padded(x, columns):
+    def padded(x: Array, columns: int) -> Array:
         """x [rows, fewer] with rows that start at multiples of 16 bytes."""
         if x.shape[1] == columns and x.flags.c_contiguous:
             return x
@@ -201,11 +206,11 @@ class Numpy:
         return out
 
     @staticmethod
-    def item(x):
+    def item(x: Array) -> Any:
         return x.item() if isinstance(x, _np().ndarray) else x
 
     @staticmethod
-    def largest_finite(x):
+    def largest_finite(x: Array) -> float:
         size = abs(x)
         return float(size.max(initial=0, where=_np().isfinite(size)))
 
@@ -216,12 +221,12 @@ class Torch:
     resizes_in_place = False
 
     @staticmethod
-    def compiling():
+    def compiling() -> bool:
         """Under torch.compile, where the calls are operators."""
         return _torch().compiler.is_compiling()
 
     @staticmethod
-    def observed():
+    def observed() -> bool:
         """Whether something of torch has to see the calls, which then are operators: torch.compile,
         a dispatch mode, torch.jit.trace, a transform of torch.func, forward-mode AD."""
         torch = _torch()
@@ -233,7 +238,7 @@ class Torch:
                     torch.autograd.forward_ad._current_level >= 0)
 
     @staticmethod
-    def traced(x):
+    def traced(x: Array) -> bool:
         """Whether x stands for a tensor, and operators alone can look into it."""
         torch = _torch()
         kind, own = type(x), torch.Tensor
@@ -247,7 +252,7 @@ class Torch:
             core._functorch.is_functorch_wrapped_tensor(x))
 
     @staticmethod
-    def first_with_tangent(*operands):
+    def first_with_tangent(*operands: Array | None) -> int | None:
         """Which of the operands forward-mode AD differentiates by; None where none is."""
         forward = _torch().autograd.forward_ad
         if forward._current_level >= 0:
@@ -257,12 +262,12 @@ class Torch:
         return None
 
     @staticmethod
-    def autocasts(x):
+    def autocasts(x: Array) -> bool:
         """Inside torch.autocast for x's device."""
         return _torch().is_autocast_enabled("cuda" if x.is_cuda else "cpu")
 
     @staticmethod
-    def first_with_gradient(*operands):
+    def first_with_gradient(*operands: Array | None) -> int | None:
         """Which of the operands has to have a gradient; None where none has."""
         if _torch().is_grad_enabled():
             for i, x in enumerate(operands):
@@ -271,7 +276,7 @@ class Torch:
         return None
 
     @staticmethod
-    def plain(x, what):
+    def plain(x: Array, what: str) -> Array:
         """x itself; refused where it is no tensor of elements in memory, one after the other."""
         torch = _torch()
         kind, own = type(x), torch.Tensor
@@ -286,7 +291,7 @@ class Torch:
         return x
 
     @staticmethod
-    def dense(x, device):
+    def dense(x: Array, device: Any) -> bool:
         try:
             return bool(type(x) is _torch().Tensor and x.device == device and x.is_contiguous() and
                         not x.is_neg() and not x.is_nested and
@@ -297,7 +302,7 @@ class Torch:
             return False  # sparse, or wrapped by a transform: plain() says what
 
     @staticmethod
-    def held(x):
+    def held(x: Array) -> bool:
         if x.numel() == 0:
             return True
         try:
@@ -308,99 +313,99 @@ class Torch:
             return False  # one that a transform of torch.func wrapped
 
     @staticmethod
-    def in_order(x):
+    def in_order(x: Array) -> bool:
         return not x.is_neg()
 
     @staticmethod
-    def device(x):
+    def device(x: Array) -> Any:
         return x.device
 
     @staticmethod
-    def writable(x):
+    def writable(x: Array) -> bool:
         return not (x.requires_grad and _torch().is_grad_enabled())
 
     @staticmethod
-    def written(x):
+    def written(x: Array) -> None:
         """Autograd then refuses a backward pass that would read what was there before."""
         if not x.is_inference():
             _torch().autograd.graph.increment_version(x)
 
     @staticmethod
-    def address(x):
+    def address(x: Array) -> int:
         return x.data_ptr()
 
     @staticmethod
-    def strides(x):
+    def strides(x: Array) -> tuple[int, ...]:
         return x.stride()
 
     @staticmethod
-    def itemsize(x):
+    def itemsize(x: Array) -> int:
         return x.element_size()
 
     @staticmethod
-    def type_of(dtype, numbers={}):
+    def type_of(dtype: Any, numbers: dict[Any, int | None] = {}) -> int | None:
         if dtype not in numbers:
             numbers[dtype] = _TYPE.get(str(dtype).removeprefix("torch."))
         return numbers[dtype]
 
     @staticmethod
-    def is_bytes(dtype):
+    def is_bytes(dtype: Any) -> bool:
         return dtype == _torch().uint8
 
     @staticmethod
-    def is_int32(dtype):
+    def is_int32(dtype: Any) -> bool:
         return dtype == _torch().int32
 
     @staticmethod
-    def dtype(number):
+    def dtype(number: int) -> Any:
         return getattr(_torch(), _NAME[number])
 
     @staticmethod
-    def empty(shape, number, like):
+    def empty(shape: Sequence[int], number: int, like: Array) -> Array:
         return _torch().empty(shape, dtype=Torch.dtype(number), device=like.device)
 
     @staticmethod
-    def zero_bytes(shape, like):
+    def zero_bytes(shape: Sequence[int], like: Array) -> Array:
         return _torch().zeros(shape, dtype=_torch().uint8, device=like.device)
 
     @staticmethod
-    def rows_of_f32(x):
+    def rows_of_f32(x: Array) -> Array:
         return x.detach().to(_torch().float32).contiguous()
 
     @staticmethod
-    def cast(x, number):
+    def cast(x: Array, number: int) -> Array:
         return x.to(Torch.dtype(number))
 
     @staticmethod
-    def as_bytes(x):
+    def as_bytes(x: Array) -> Array:
         return x.contiguous().view(_torch().uint8)
 
     @staticmethod
-    def copy(x):
+    def copy(x: Array) -> Array:
         return x.detach().resolve_neg().clone(memory_format=_torch().contiguous_format)
 
     @staticmethod
-    def repeated(x, times):
+    def repeated(x: Array, times: int) -> Array:
         return x.repeat_interleave(times)
 
     @staticmethod
-    def joined(parts):
+    def joined(parts: Sequence[Array]) -> Array:
         return _torch().cat(parts)
 
     @staticmethod
-    def full(count, value, like):
+    def full(count: int, value: float, like: Array) -> Array:
         return _torch().full((count,), value, dtype=_torch().float32, device=like.device)
 
     @staticmethod
-    def equal(x, y):
+    def equal(x: Array, y: Array) -> bool:
         return _torch().equal(x, y)
 
     @staticmethod
-    def size(x):
+    def size(x: Array) -> int:
         return x.numel()
 
     @staticmethod
-    def padded(x, columns):
+    def padded(x: Array, columns: int) -> Array:
         if x.shape[1] == columns and x.is_contiguous():
             return x
         out = x.new_zeros((x.shape[0], columns))
@@ -408,25 +413,25 @@ class Torch:
         return out
 
     @staticmethod
-    def item(x):
+    def item(x: Array) -> Any:
         return x.item() if isinstance(x, _torch().Tensor) else x
 
     @staticmethod
-    def largest_finite(x):
+    def largest_finite(x: Array) -> float:
         size = x.abs()
         size = size[size.isfinite()]
         return float(size.max()) if size.numel() else 0.0
 
 
-def _np():
+def _np() -> Any:
     return sys.modules["numpy"]
 
 
-def _torch():
+def _torch() -> Any:
     return sys.modules["torch"]
 
 
-def arrays_of(x, what):
+def arrays_of(x: Any, what: str) -> Arrays:
     """Numpy or Torch, by what x is."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(x, torch.Tensor):
@@ -440,5 +445,5 @@ def arrays_of(x, what):
     raise TypeError(f"{what} is {type(x).__name__}; expected a NumPy array or a torch tensor")
 
 
-def on_gpu(x):
+def on_gpu(x: Any) -> bool:
     return getattr(x, "is_cuda", False)

@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: MIT
 """quantize, mm and linear as users call them: at once by nvfp4gemm._eager, or as operators of torch
 where torch traces, transforms, differentiates, casts or watches calls."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
 from nvfp4gemm import _optional
 from nvfp4gemm._arrays import arrays_of
-from nvfp4gemm._door import flag, matrix, number  # noqa: F401, for layouts
+from nvfp4gemm._door import flag, number
 from nvfp4gemm._eager import float_type
 from nvfp4gemm._eager import mm as _mm, quantize as _quantize
 from nvfp4gemm._gemm import Gate, Maxima
-from nvfp4gemm._matrix import row_bytes, scale_bytes  # noqa: F401, for checkpoints
 from nvfp4gemm._packed import Packed
-from nvfp4gemm._stack import Stack, product, stack  # noqa: F401, for the package
+from nvfp4gemm._stack import Stack, product
+from nvfp4gemm._types import A, AnyArray, Arrays, DType, Shape, TensorScale
 
 
-def quantize(x, tensor_scale=None, *, scale_layout="128x4", format="nvfp4"):
+def quantize(x: AnyArray, tensor_scale: TensorScale | Literal["rows"] | None = None, *,
+             scale_layout: str = "128x4", format: str = "nvfp4") -> Packed:
     """x [..., k] of float16, bfloat16 or float32 to NVFP4; leading dimensions become rows. k is a
     multiple of 16, in MXFP4 of 32. An x whose rows are not contiguous is copied.
 
@@ -34,8 +40,11 @@ def quantize(x, tensor_scale=None, *, scale_layout="128x4", format="nvfp4"):
     return Packed.of_own(arrays, *_quantize(x, tensor_scale, scale_layout, format))
 
 
-def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, beta=1.0, out=None,
-       amax=None, row_amax=None, batch_invariant=False, launch=None):
+def mm(a: AnyArray | Packed, b: Packed, out_dtype: DType | None = None, *,
+       bias: AnyArray | None = None, activation: str | None = None, c: AnyArray | None = None,
+       alpha: float = 1.0, beta: float = 1.0, out: AnyArray | None = None,
+       amax: AnyArray | None = None, row_amax: AnyArray | None = None,
+       batch_invariant: bool = False, launch: str | None = None) -> Any:
     """act(alpha * a * b^T + beta * c + bias), [..., n].
 
     a           a Packed [m, k], or float16 or bfloat16 [..., k], which is multiplied as it is
@@ -81,8 +90,10 @@ def mm(a, b, out_dtype=None, *, bias=None, activation=None, c=None, alpha=1.0, b
                     batch_invariant, launch, None, maxima)
 
 
-def _product(names, a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
-             source=None, maxima=None):
+def _product(names: Sequence[str], a: Any, b: Packed, out_dtype: DType | None,
+             bias: AnyArray | None, activation: str | None, c: AnyArray | None, alpha: float,
+             beta: float, out: AnyArray | None, batch_invariant: bool, launch: str | None,
+             source: Any = None, maxima: Maxima | None = None) -> Any:
     """mm() of what its caller names so; `source` is what a was quantized from."""
     if not isinstance(b, Packed):
         raise TypeError(f"{names[1]} is {type(b).__name__}; expected what quantize() returns")
@@ -103,18 +114,20 @@ def _product(names, a, b, out_dtype, bias, activation, c, alpha, beta, out, batc
     return _mm(a, b, *options, names, None, maxima)
 
 
-def _scaled(arrays, x, weight):
+def _scaled(arrays: Arrays, x: A, weight: Packed) -> A:
     """x times the weight's pre_quant_scale, in x's type, with x's gradient."""
     type_, scale = float_type(arrays, x.dtype, "x"), weight.pre_quant_scale
     if tuple(scale.shape) != tuple(x.shape[-1:]):
         raise ValueError(f"x is {tuple(x.shape)}; expected (..., {weight.k})")
     if arrays.device(x) != arrays.device(scale):
         raise ValueError(f"x lies on {arrays.device(x)}, weight on {arrays.device(scale)}")
-    return arrays.cast(x * scale, type_)
+    scaled: A = arrays.cast(x * scale, type_)
+    return scaled
 
 
-def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, quantize_input=False,
-           batch_invariant=False, launch=None):
+def linear(x: A, weight: Packed, bias: A | None = None, *, activation: str | None = None,
+           out_dtype: DType | None = None, out: A | None = None, quantize_input: bool = False,
+           batch_invariant: bool = False, launch: str | None = None) -> A:
     """act(x * weight^T + bias) as torch.nn.functional.linear has it: x [..., k] of float16 or
     bfloat16, weight a Packed [n, k]. The result is of x's type unless out_dtype or out says
     otherwise.
@@ -131,21 +144,22 @@ def linear(x, weight, bias=None, *, activation=None, out_dtype=None, out=None, q
     leading = source = None
     if getattr(weight, "pre_quant_scale", None) is not None:
         x = _scaled(arrays_of(x, "x"), x, weight)
+    tokens: A | Packed = x
     if flag(quantize_input, "quantize_input"):
         arrays = arrays_of(x, "x")
         if out_dtype is None and out is None and not arrays.autocasts(x):
             out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
-        scale = getattr(weight, "input_scale", None)
+        scale: Any = getattr(weight, "input_scale", None)
         format_ = getattr(weight, "format", "nvfp4")
         scale = None if format_ != "nvfp4" else "rows" if scale is None else scale
-        source, x = x, quantize(x, scale, format=format_)
+        source, tokens = x, quantize(x, scale, format=format_)
         leading = source.shape[:-1] if out is None and source.ndim != 2 else None
-    d = _product(("x", "weight"), x, weight, out_dtype, bias, activation, None, 1.0, 1.0, out,
-                 batch_invariant, launch, source)
+    d: A = _product(("x", "weight"), tokens, weight, out_dtype, bias, activation, None, 1.0, 1.0,
+                    out, batch_invariant, launch, source)
     return d if leading is None else d.reshape(*leading, weight.rows)
 
 
-def _no_gradient(arrays, name, *operands):
+def _no_gradient(arrays: Arrays, name: str, *operands: tuple[str, Any]) -> None:
     """Raises where an operand requires a gradient."""
     wanting = arrays.first_with_gradient(*(x for _, x in operands))
     if wanting is not None:
@@ -157,9 +171,12 @@ def _no_gradient(arrays, name, *operands):
                          "does not have")
 
 
-def gated_linear(x, gate, up, gate_bias=None, up_bias=None, *, activation="silu", limit=None,
-                 alpha=1.0, beta=0.0, out_dtype=None, out=None, quantize_input=False,
-                 batch_invariant=False, launch=None):
+def gated_linear(x: AnyArray | Packed, gate: Packed, up: Packed, gate_bias: AnyArray | None = None,
+                 up_bias: AnyArray | None = None, *, activation: str | None = "silu",
+                 limit: float | None = None, alpha: float = 1.0, beta: float = 0.0,
+                 out_dtype: DType | None = None, out: AnyArray | None = None,
+                 quantize_input: bool = False, batch_invariant: bool = False,
+                 launch: str | None = None) -> Any:
     """act(x * gate^T + gate_bias) * (x * up^T + up_bias) in one launch: the first half of a gated
     feed-forward layer, SwiGLU as it stands.
 
@@ -197,7 +214,8 @@ def gated_linear(x, gate, up, gate_bias=None, up_bias=None, *, activation="silu"
     return d if leading is None else d.reshape(*leading, gate.rows)
 
 
-def _gate_of(up, up_bias, activation, limit, alpha, beta):
+def _gate_of(up: Packed | Stack, up_bias: AnyArray | None, activation: str | None,
+             limit: float | None, alpha: float, beta: float) -> Gate:
     if activation is None:
         raise ValueError("activation is None; a gate has one")
     limit = 0.0 if limit is None else number(limit, "limit")
@@ -210,7 +228,9 @@ def _gate_of(up, up_bias, activation, limit, alpha, beta):
     return Gate(up, up_bias, limit, alpha if silu and alpha != 1 else 0.0, beta)
 
 
-def _tokens(x, weight, weights, out_dtype, out, quantize_input, scale_layout="128x4"):
+def _tokens(x: Any, weight: Packed | Stack, weights: Sequence[Packed | Stack],
+            out_dtype: DType | None, out: AnyArray | None, quantize_input: bool,
+            scale_layout: str = "128x4") -> tuple[Any, DType | None, Shape | None]:
     """(x, out_dtype, leading dimensions that a quantized x has lost)."""
     if not flag(quantize_input, "quantize_input"):
         return x, out_dtype, None
@@ -222,15 +242,18 @@ def _tokens(x, weight, weights, out_dtype, out, quantize_input, scale_layout="12
     scales = [getattr(one, "input_scale", None) for one in weights]
     if any(scale != scales[0] for scale in scales):
         raise ValueError(f"input_scale of gate and up differ: {scales}; quantize x first")
-    scale = None
+    scale: Any = None
     if weight.format == "nvfp4":
         scale = "rows" if scales[0] is None and scale_layout == "128x4" else scales[0]
     leading = x.shape[:-1] if out is None and x.ndim != 2 else None
     return quantize(x, scale, scale_layout=scale_layout, format=weight.format), out_dtype, leading
 
 
-def grouped_linear(x, ends, weights, bias=None, *, activation=None, alpha=1.0, out_dtype=None,
-                   out=None, quantize_input=False, launch=None, rows_hint=0):
+def grouped_linear(x: AnyArray | Packed, ends: AnyArray, weights: Stack,
+                   bias: AnyArray | None = None, *, activation: str | None = None,
+                   alpha: float = 1.0, out_dtype: DType | None = None, out: AnyArray | None = None,
+                   quantize_input: bool = False, launch: str | None = None,
+                   rows_hint: int = 0) -> Any:
     """act(alpha * x * w^T + bias) in one launch, where w is the matrix of a row's group: what the
     experts of a layer compute. On 9.0, on 10.x if x is quantized, and on the CPU.
 
@@ -265,9 +288,12 @@ def grouped_linear(x, ends, weights, bias=None, *, activation=None, alpha=1.0, o
     return d if leading is None else d.reshape(*leading, d.shape[1])
 
 
-def grouped_gated_linear(x, ends, gate, up, gate_bias=None, up_bias=None, *, activation="silu",
-                         limit=None, alpha=1.0, beta=0.0, out_dtype=None, out=None,
-                         quantize_input=False, launch=None, rows_hint=0):
+def grouped_gated_linear(x: AnyArray | Packed, ends: AnyArray, gate: Stack, up: Stack,
+                         gate_bias: AnyArray | None = None, up_bias: AnyArray | None = None, *,
+                         activation: str | None = "silu", limit: float | None = None,
+                         alpha: float = 1.0, beta: float = 0.0, out_dtype: DType | None = None,
+                         out: AnyArray | None = None, quantize_input: bool = False,
+                         launch: str | None = None, rows_hint: int = 0) -> Any:
     """act(x * g^T + gate_bias) * (x * u^T + up_bias) in one launch, where g and u are the matrices
     of a row's group in gate and up: the first half of the experts of a layer.
 

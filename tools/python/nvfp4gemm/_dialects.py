@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """tools/nvfp4/dialects.def, the table of how other programs store NVFP4 weights, which the command
 line reads, too. A wheel carries it beside this file."""
+from __future__ import annotations
+
 import ast
 import os
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _PLACES = (os.path.join(_HERE, "dialects.def"), os.path.join(_HERE, "../../nvfp4/dialects.def"))
@@ -24,9 +26,9 @@ class Dialect(NamedTuple):
     layout: str
 
 
-def _rows():
+def _rows() -> dict[str, list[list[Any]]]:
     path = next(place for place in _PLACES if os.path.exists(place))
-    rows = {}
+    rows: dict[str, list[list[Any]]] = {}
     with open(path, encoding="utf-8") as table:
         for line in table:
             row = _ROW.match(line)
@@ -37,8 +39,8 @@ def _rows():
     return rows
 
 
-def _beside(rows):
-    table = {}
+def _beside(rows: list[list[Any]]) -> dict[str, dict[str, str]]:
+    table: dict[str, dict[str, str]] = {}
     for dialect, suffix, use in rows:
         table.setdefault(dialect, {})[suffix] = use
     return table
@@ -59,6 +61,6 @@ GGUF_TYPES = {number: (name, elements, size)
               for number, name, elements, size in _TABLE["GGUF_TYPE"]}
 
 
-def layer_pattern(name):
+def layer_pattern(name: str) -> re.Pattern[str]:
     """A regular expression for a name with # for a number, perhaps after a prefix."""
     return re.compile(r"(?:.*\.)?" + re.escape(name).replace(r"\#", r"\d+"))

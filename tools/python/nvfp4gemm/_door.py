@@ -7,18 +7,24 @@ An array is used as it is where its elements have a type that the operand may ha
 machine's order of bytes, in memory that holds all of them, at steps and addresses that the library
 takes. Strides of any other kind, a foreign order of bytes and a pending negation are copied where
 an operand is read, and refused where it is written."""
+from __future__ import annotations
+
 import math
 import numbers
 import operator
+from collections.abc import Callable, Sequence
+from ctypes import c_float
+from typing import Any
 
 from nvfp4gemm import abi
 from nvfp4gemm._arrays import arrays_of, on_gpu
+from nvfp4gemm._types import Array
 
 _FLOATS = (abi.F16, abi.BF16, abi.F32)
 _NAMES = {abi.F16: "float16", abi.BF16: "bfloat16", abi.F32: "float32"}
 
 
-def ld_of(shape, strides, order):
+def ld_of(shape: Sequence[int], strides: Sequence[int], order: int) -> int | None:
     """The leading dimension of a matrix in that order; None where it has none."""
     (m, n), (down, across) = shape, strides
     if order == abi.COLUMN_MAJOR:
@@ -30,7 +36,7 @@ def ld_of(shape, strides, order):
     return down if m > 1 else n
 
 
-def number(x, what):
+def number(x: Any, what: str) -> float:
     """A float; what would have to be read from a device is no number."""
     if type(x) is float:
         return x
@@ -39,7 +45,7 @@ def number(x, what):
     raise TypeError(f"{what} is {type(x).__name__}; expected a number")
 
 
-def flag(x, what):
+def flag(x: Any, what: str) -> bool:
     """A bool: "no" and an array of several are neither True nor False."""
     if x is True or x is False:
         return x
@@ -48,23 +54,23 @@ def flag(x, what):
     raise TypeError(f"{what} is {x!r}; expected True or False")
 
 
-def tensor_scale(x, what):
+def tensor_scale(x: Any, what: str) -> float:
     """A number as a tensor scale, which float32 holds and which is no less than 0."""
     x = float(x)
-    held = abi.c_float(x).value
+    held = c_float(x).value
     if not math.isfinite(held) or x < 0 or held == 0 != x:
         raise ValueError(f"{what} is {x:g}; expected a finite float32, 0 or more")
     return x
 
 
-def whole(x, what):
+def whole(x: Any, what: str) -> int:
     try:
         return operator.index(x)
     except TypeError:
         raise TypeError(f"{what} is {type(x).__name__}; expected an integer") from None
 
 
-def size(x, what):
+def size(x: Any, what: str) -> int:
     """An integer that a matrix may have rows or columns of."""
     x = whole(x, what)
     if not 0 <= x < 1 << 31:
@@ -72,12 +78,12 @@ def size(x, what):
     return x
 
 
-def _words(types):
+def _words(types: Sequence[int]) -> str:
     *most, last = (_NAMES[number] for number in types)
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def _fit(shape, rows):
+def _fit(shape: Sequence[int], rows: int | None) -> bool:
     """Whether tensor scales of that shape can be those of `rows`, or of groups of them."""
     if rows is None or len(shape) != 1:
         return False
@@ -85,14 +91,14 @@ def _fit(shape, rows):
     return count == rows or count > 0 and rows % (count * abi.SCALE_COLUMNS) == 0 < rows
 
 
-def rows_of(x, what):
+def rows_of(x: Array, what: str) -> tuple[int, int]:
     """(rows, columns) of x [..., columns], its leading dimensions as one."""
     if x.ndim < 2:
         raise ValueError(f"{what} is {tuple(x.shape)}; expected two dimensions or more")
     return math.prod(x.shape[:-1]), x.shape[-1]
 
 
-def matrix(x, what):
+def matrix(x: Array, what: str) -> Array:
     """x with its leading dimensions as one."""
     return x.reshape(rows_of(x, what))
 
@@ -102,13 +108,13 @@ class Door:
     array that `beside` names."""
     __slots__ = ("arrays", "device", "gpu", "beside")
 
-    def __init__(self, first, beside):
+    def __init__(self, first: Any, beside: str) -> None:
         self.arrays = arrays_of(first, beside)
         self.device, self.gpu, self.beside = self.arrays.device(first), on_gpu(first), beside
         if not self.gpu and self.device != "cpu" and str(self.device) != "cpu":
             raise ValueError(f"{beside} lies on {self.device}; expected the CPU or a CUDA device")
 
-    def value(self, x, what):
+    def value(self, x: Any, what: str) -> float:
         """A float: x itself, or the only element of an array. Waits for a device."""
         if isinstance(x, numbers.Real):
             return float(x)
@@ -120,7 +126,7 @@ class Door:
         except (TypeError, ValueError):  # of complex numbers, fields or letters
             raise TypeError(f"{what} is of {x.dtype}; expected a real number") from None
 
-    def together(self, x, what):
+    def together(self, x: Any, what: str) -> None:
         """Raises where x is of another package or on another device than the others."""
         arrays = arrays_of(x, what)
         if arrays is not self.arrays:
@@ -130,7 +136,7 @@ class Door:
             raise ValueError(
                 f"{what} lies on {arrays.device(x)}, {self.beside} on {self.device}")
 
-    def array(self, x, what):
+    def array(self, x: Any, what: str) -> Array:
         """x, which is nothing but its elements, with memory for all of them, beside the others."""
         self.together(x, what)
         arrays = self.arrays
@@ -140,21 +146,22 @@ class Door:
                              "it has no memory of its own that holds all its elements")
         return x
 
-    def floats(self, x, what, types=_FLOATS):
+    def floats(self, x: Array, what: str, types: Sequence[int] = _FLOATS) -> Array:
         x = self.array(x, what)
         if self.arrays.type_of(x.dtype) not in types:
             raise TypeError(f"{what} is of {x.dtype}; expected {_words(types)}")
         return x
 
-    def _dense(self, x, types):
+    def _dense(self, x: Array, types: Sequence[int]) -> bool:
         """Whether x is what most operands are, so that no more needs to be asked."""
         return self.arrays.dense(x, self.device) and self.arrays.type_of(x.dtype) in types
 
-    def _aligned(self, x, unit):
+    def _aligned(self, x: Array, unit: int) -> bool:
         """Whether the library can read x's elements where they are."""
         return self.arrays.in_order(x) and self.arrays.address(x) % unit == 0
 
-    def matrix(self, x, what, types=_FLOATS, *, unit=None, ld_unit=1):
+    def matrix(self, x: Array, what: str, types: Sequence[int] = _FLOATS, *,
+               unit: int | None = None, ld_unit: int = 1) -> Array:
         """x [..., k] to be read row by row, as [rows, k]. A leading dimension is a multiple of
         `ld_unit` elements, and on a GPU an address one of `unit` bytes."""
         if self._dense(x, types) and x.ndim >= 2:  # a k that is no multiple of ld_unit fits no b
@@ -170,7 +177,7 @@ class Door:
             x = arrays.copy(x)
         return x
 
-    def addend(self, x, what, rows, columns, order):
+    def addend(self, x: Array, what: str, rows: int, columns: int, order: int) -> Array:
         """x [..., columns] to be read in that order, as [rows, columns]."""
         x = self.floats(x, what)
         if x.ndim < 2 or rows_of(x, what) != (rows, columns):
@@ -183,7 +190,7 @@ class Door:
             x = arrays.copy(x) if order == abi.ROW_MAJOR else arrays.copy(x.T).T
         return x
 
-    def vector(self, x, what, n):
+    def vector(self, x: Array, what: str, n: int) -> Array:
         if self._dense(x, _FLOATS) and x.shape == (n,):
             return x
         x = self.floats(x, what)
@@ -194,7 +201,7 @@ class Door:
             x = self.arrays.copy(x)
         return x
 
-    def result(self, x, what, rows, columns):
+    def result(self, x: Array, what: str, rows: int, columns: int) -> tuple[Array, int]:
         """(x [..., columns] as [rows, columns] to be written where it is, its order)."""
         if self._dense(x, _FLOATS) and x.shape == (rows, columns) and self.arrays.writable(x):
             return x, abi.ROW_MAJOR
@@ -217,7 +224,7 @@ class Door:
         raise ValueError(f"{what} has strides {tuple(arrays.strides(d))}; rows or columns must be "
                          "contiguous, and must not share elements")
 
-    def maxima(self, x, what, n):
+    def maxima(self, x: Array, what: str, n: int) -> Array:
         """float32 [n], one after the other, to be added to where it is."""
         x = self.floats(x, what, (abi.F32,))
         if tuple(x.shape) != (n,):
@@ -229,7 +236,7 @@ class Door:
                              "it cannot be written in place")
         return x
 
-    def _merged(self, x, what, shape):
+    def _merged(self, x: Array, what: str, shape: tuple[int, int]) -> Array:
         """x with its leading dimensions as one, in place: a copy would be written instead."""
         if x.ndim == 2 or 0 in x.shape:
             return x.reshape(shape)
@@ -242,7 +249,7 @@ class Door:
                 step = stride * n
         return x.reshape(shape)
 
-    def codes(self, x, what, rows, k):
+    def codes(self, x: Array, what: str, rows: int, k: int) -> Array:
         """uint8 [rows, k / 2 or more] whose rows are contiguous."""
         x = self._bytes(x, what)
         if x.ndim != 2 or x.shape[0] != rows or 2 * x.shape[1] < k:
@@ -253,7 +260,7 @@ class Door:
             x = self.arrays.padded(self.arrays.copy(x[:, :k // 2]), (k + 31) // 32 * 16)
         return x
 
-    def scale_bytes(self, x, what, bytes_, whose):
+    def scale_bytes(self, x: Array, what: str, bytes_: int, whose: str) -> Array:
         """So many UE4M3 or UE8M0 as uint8 or of a type of their own, as bytes."""
         x = self.array(x, what)
         if not self.arrays.is_bytes(x.dtype) and not str(x.dtype).endswith(
@@ -264,7 +271,7 @@ class Door:
                              f"bytes, expected {bytes_}")
         return self.arrays.as_bytes(x)
 
-    def scales(self, x, what, bytes_, whose):
+    def scales(self, x: Array, what: str, bytes_: int, whose: str) -> Array:
         """uint8, so many bytes, one after the other."""
         x = self._bytes(x, what)
         if self.arrays.size(x) != bytes_:
@@ -276,7 +283,7 @@ class Door:
             flat = self.arrays.copy(flat)
         return flat
 
-    def counts(self, x, what, n):
+    def counts(self, x: Array, what: str, n: int) -> Array:
         """int32 [n], one after the other."""
         x = self.array(x, what)
         if not self.arrays.is_int32(x.dtype):
@@ -289,7 +296,7 @@ class Door:
             self._rising(x, what)
         return x
 
-    def _rising(self, x, what):
+    def _rising(self, x: Array, what: str) -> None:
         last = 0
         for i, end in enumerate(x.tolist()):
             if end < last:
@@ -298,28 +305,28 @@ class Door:
                                  "fall")
             last = end
 
-    def bytes(self, x, what):
+    def bytes(self, x: Array, what: str) -> Array:
         """uint8 of any shape and strides, which are the caller's to look at."""
         return self._bytes(x, what)
 
-    def _bytes(self, x, what):
+    def _bytes(self, x: Array, what: str) -> Array:
         x = self.array(x, what)
         if not self.arrays.is_bytes(x.dtype):
             raise TypeError(f"{what} are of {x.dtype}, expected uint8")
         return x
 
-    def scale(self, x, what, rows=None):
+    def scale(self, x: Any, what: str, rows: int | None = None) -> Any:
         """A float, or an array of one float32; or one dimension of them, one for each of `rows` or
         for each of equal groups of rows."""
         return self._scale(x, what, lambda shape: _fit(shape, rows), "" if rows is None else (
             f", or {rows} of them, or one for each {abi.SCALE_COLUMNS} rows or a multiple of it "
             "that divides them"))
 
-    def scale_of_groups(self, x, what, groups):
+    def scale_of_groups(self, x: Any, what: str, groups: int) -> Any:
         """A float, or an array of one float32; or [groups] of them."""
         return self._scale(x, what, lambda shape: shape == (groups,), f", or {groups} of them")
 
-    def _scale(self, x, what, fits, many):
+    def _scale(self, x: Any, what: str, fits: Callable[[tuple[int, ...]], bool], many: str) -> Any:
         if isinstance(x, numbers.Real):
             return tensor_scale(x, what)
         x = self.floats(x, what, (abi.F32,))

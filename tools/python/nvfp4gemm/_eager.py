@@ -2,20 +2,27 @@
 """The calls at once, not as operators of torch: operands come through the door, and an engine
 computes. What lies on a GPU is computed there by nvfp4gemm._device; the rest on the CPU, by the
 library's reference."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ctypes import c_float
+from typing import Any
+
 from nvfp4gemm import _optional, abi
 from nvfp4gemm._door import Door, number, rows_of
-from nvfp4gemm._gemm import Maxima, codes_ld, describe
+from nvfp4gemm._gemm import Gate, Maxima, codes_ld, describe
 from nvfp4gemm._matrix import Matrix, block_of, layout_number, row_bytes, scale_bytes
+from nvfp4gemm._types import Array, Arrays, DType
 
 
-def float_type(arrays, dtype, what):
+def float_type(arrays: Arrays, dtype: Any, what: str) -> int:
     number_ = arrays.type_of(dtype)
     if number_ is None:
         raise TypeError(f"{what} is of {dtype}; there are float16, bfloat16 and float32")
     return number_
 
 
-def quantize(x, tensor_scale, scale_layout, format):
+def quantize(x: Array, tensor_scale: Any, scale_layout: str, format: str) -> tuple[Any, ...]:
     """(codes, scales, rows, k, tensor_scale, scale_layout, format) of x."""
     layout_number(scale_layout)
     block_of(format)
@@ -50,15 +57,16 @@ def quantize(x, tensor_scale, scale_layout, format):
         return codes, scales, rows, k, tensor_scale, scale_layout, format
     if tensor_scale is None:
         # 1 where the quotient is 0 in fp32, as on a GPU.
-        tensor_scale = abi.c_float(arrays.largest_finite(x) / 2688).value or 1.0
-    tensor_scale = abi.c_float(door.value(tensor_scale, "tensor_scale")).value
+        tensor_scale = c_float(arrays.largest_finite(x) / 2688).value or 1.0
+    tensor_scale = c_float(door.value(tensor_scale, "tensor_scale")).value
     abi.check(abi.lib.nvfp4_quantize_host(
         arrays.address(x), k, rows, k, tensor_scale, arrays.address(codes), 2 * codes.shape[1],
         arrays.address(scales), layout_number(scale_layout)))
     return codes, scales, rows, k, tensor_scale, scale_layout, format
 
 
-def _quantizer(arrays, x, codes, scales, scale_layout, k, format="nvfp4"):
+def _quantizer(arrays: Arrays, x: Array, codes: Array, scales: Array, scale_layout: str, k: int,
+               format: str = "nvfp4") -> Any:
     """The descriptor of x [rows, k] in float32 on the CPU and its codes and scales, but for the
     tensor scale."""
     return abi.QuantizeDescFields(
@@ -67,7 +75,7 @@ def _quantizer(arrays, x, codes, scales, scale_layout, k, format="nvfp4"):
         scale_layout=layout_number(scale_layout), tensor_scale=1.0, format=abi.FORMATS[format])
 
 
-def dequantize(packed, dtype=None):
+def dequantize(packed: Matrix, dtype: Any = None) -> Array:
     packed = packed.current()
     door = Door(packed.codes, "codes")
     arrays = door.arrays
@@ -101,7 +109,7 @@ def dequantize(packed, dtype=None):
     return x if type_ == abi.F32 else arrays.cast(x, type_)
 
 
-def with_scales(packed, scale_layout):
+def with_scales(packed: Any, scale_layout: str) -> Any:
     if scale_layout == packed.scale_layout:
         return packed
     packed = packed.current()
@@ -120,7 +128,7 @@ def with_scales(packed, scale_layout):
     return packed.replace(scales=scales, scale_layout=scale_layout)
 
 
-def result_type(arrays, a, out_dtype, out):
+def result_type(arrays: Arrays, a: Any, out_dtype: DType | None, out: Array | None) -> int:
     if out is not None:
         if out_dtype is not None and arrays.type_of(out_dtype) != arrays.type_of(out.dtype):
             raise TypeError(f"out is of {out.dtype}, out_dtype is {out_dtype}")
@@ -130,12 +138,12 @@ def result_type(arrays, a, out_dtype, out):
     return abi.F16 if isinstance(a, Matrix) else arrays.type_of(a.dtype)
 
 
-def _same(one, other, what, names):
+def _same(one: object, other: object, what: str, names: Sequence[str]) -> None:
     if one != other:
         raise ValueError(f"{names[0]} has {what} {one}, {names[1]} has {what} {other}")
 
 
-def beside(door, b, n, bias, gate, name):
+def beside(door: Door, b: Matrix, n: int, bias: Any, gate: Gate, name: str) -> Gate:
     """The gate, its operands through the door: the library reads b2 as it does b, which has n
     columns of the result."""
     b2, names = gate.b2, ("gate", name)
@@ -162,8 +170,10 @@ def beside(door, b, n, bias, gate, name):
     return gate._replace(b2=b2, bias2=bias2)
 
 
-def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
-       names=("a", "b"), gate=None, maxima=None):
+def mm(a: Any, b: Matrix, out_dtype: DType | None, bias: Array | None, activation: str | None,
+       c: Array | None, alpha: Any, beta: Any, out: Array | None, batch_invariant: bool,
+       launch: str | None, names: Sequence[str] = ("a", "b"), gate: Gate | None = None,
+       maxima: Maxima | None = None) -> Array:
     """`names` are what the caller calls a and b, and the b2 of a Gate."""
     door = b.door(names[1])
     if not door.gpu:  # there, the engine looks when it takes the addresses

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The experts of a layer with 4-bit weights: one launch for each product of all experts; needs
 torch."""
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
 import torch
 
 from nvfp4gemm import _calls, layouts
+from nvfp4gemm._packed import Packed
 from nvfp4gemm._stack import Stack, stack
 from nvfp4gemm._weights import Weight
 
@@ -24,7 +30,7 @@ class Refused(ValueError):
     `argument` names it: "tensor_scale", "bias", "input_scale", "quantize_input", "pre_quant_scale";
     "experts", their number; "shape"."""
 
-    def __init__(self, argument, text):
+    def __init__(self, argument: str, text: str) -> None:
         super().__init__(text)
         self.argument = argument
 
@@ -48,12 +54,21 @@ class Experts(torch.nn.Module):
     biases, and where tokens are quantized input_scale. There are no gradients.
     """
 
-    def __init__(self, gate, up, down, gate_bias=None, up_bias=None, down_bias=None, *,
-                 activation="silu", limit=None, alpha=1.0, beta=0.0, quantize_input=False):
+    gate_codes: Any
+    gate_bias: Any
+    up_bias: Any
+    down_bias: Any
+
+    def __init__(self, gate: Iterable[Packed], up: Iterable[Packed], down: Iterable[Packed],
+                 gate_bias: torch.Tensor | None = None, up_bias: torch.Tensor | None = None,
+                 down_bias: torch.Tensor | None = None, *, activation: str | None = "silu",
+                 limit: float | None = None, alpha: float = 1.0, beta: float = 0.0,
+                 quantize_input: bool = False) -> None:
         super().__init__()
         self.quantize_input = quantize_input
         self.activation, self.limit, self.alpha, self.beta = activation, limit, alpha, beta
-        self._stacks, self._formats = {}, {}
+        self._stacks: dict[str, tuple[list[Any], Stack]] = {}
+        self._formats: dict[str, tuple[str, int, int, int]] = {}
         scales = []
         for name, matrices in zip(_PARTS, (gate, up, down)):
             matrices = list(matrices)
@@ -67,7 +82,7 @@ class Experts(torch.nn.Module):
         for name, bias in zip(_PARTS, (gate_bias, up_bias, down_bias)):
             self.register_buffer(f"{name}_bias", None if bias is None else _one_bias(name, bias))
 
-    def _hold(self, name, matrices):
+    def _hold(self, name: str, matrices: Sequence[Packed]) -> None:
         stacked = _stacked(name, matrices)
         self._formats[name] = stacked.format, stacked.groups, stacked.rows_of_a_group, stacked.k
         if stacked.format in _UE8M0:  # of_state() has it from this key alone
@@ -81,31 +96,32 @@ class Experts(torch.nn.Module):
             self.register_buffer(f"{name}_tensor_scale", scale.expand(stacked.groups).clone())
 
     @property
-    def num_experts(self):
+    def num_experts(self) -> int:
         return self._formats["gate"][1]
 
-    def stack_of(self, name):
+    def stack_of(self, name: str) -> Stack:
         """The Stack of "gate", "up" or "down" on the module's memory; calls keep plans by it."""
-        parts = [getattr(self, f"{name}_{what}", None) for what in
-                 ("codes", "scales", "tensor_scale")]
+        parts: list[Any] = [getattr(self, f"{name}_{what}", None) for what in
+                            ("codes", "scales", "tensor_scale")]
         kept = self._stacks.get(name)
         if kept is not None and all(one is other for one, other in zip(kept[0], parts)):
             return kept[1]
         format_, groups, rows, k = self._formats[name]
-        made = Stack(*parts[:2], groups, rows, k, 1.0 if parts[2] is None else parts[2],
+        made = Stack(parts[0], parts[1], groups, rows, k, 1.0 if parts[2] is None else parts[2],
                      format=format_)
         if not torch.compiler.is_compiling():
             self._stacks[name] = parts, made
         return made
 
-    def _tokens(self, x, name):
+    def _tokens(self, x: torch.Tensor, name: str) -> Any:
         """x as the product takes it whose weights have that name."""
         if not self.quantize_input:
             return x
         return _calls.quantize(x, getattr(self, f"{name}_input_scale"), scale_layout="linear",
                                format=self._formats[name][0])
 
-    def forward(self, hidden_states, top_k_index, top_k_weights):
+    def forward(self, hidden_states: torch.Tensor, top_k_index: torch.Tensor,
+                top_k_weights: torch.Tensor) -> torch.Tensor:
         """[tokens, k] in float16 or bfloat16, the experts of each token [tokens, chosen] and their
         weights [tokens, chosen]. An index outside 0 .. num_experts - 1 stands for no expert, which
         adds nothing."""
@@ -130,23 +146,23 @@ class Experts(torch.nn.Module):
         # Rows of no expert hold anything, NaN too.
         return torch.where(here.reshape(tokens, chosen, 1), y, 0).sum(1).to(dtype)
 
-    def _apply(self, fn, recurse=True):
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Experts:
         """.to() and its like; tensor scales move along and stay float32."""
         before = {name: scale for name, scale in self._buffers.items()
                   if name.endswith(("tensor_scale", "input_scale")) and scale is not None}
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for name, scale in before.items():
             if getattr(self, name).dtype != torch.float32:
                 setattr(self, name, scale.to(self.gate_codes.device))
         return self
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         format_, experts, n, k = self._formats["gate"]
         return (f"experts={experts}, in_features={k}, between={n}, format={format_}, "
                 f"activation={self.activation}, quantize_input={self.quantize_input}")
 
 
-def _stacked(name, matrices):
+def _stacked(name: str, matrices: Sequence[Packed]) -> Stack:
     if any(getattr(one, "pre_quant_scale", None) is not None for one in matrices):
         raise Refused("pre_quant_scale", f"{name} has a pre_quant_scale, which linear() alone "
                       "applies")
@@ -156,7 +172,7 @@ def _stacked(name, matrices):
     return stack([one.with_scales("128x4") for one in matrices])
 
 
-def _input_scale(name, matrices):
+def _input_scale(name: str, matrices: Sequence[Packed]) -> float | None:
     """What quantizes the tokens of all experts; None for formats without a tensor scale."""
     if matrices[0].format != "nvfp4":
         return None
@@ -170,7 +186,7 @@ def _input_scale(name, matrices):
     return scales.pop()
 
 
-def _one_bias(name, bias):
+def _one_bias(name: str, bias: torch.Tensor) -> torch.Tensor:
     """[n] of a bias [experts, n] that is the same for all."""
     if bool((bias != bias[:1]).any()):
         raise Refused("bias", f"{name}_bias differs from expert to expert; a grouped product has "
@@ -180,13 +196,13 @@ def _one_bias(name, bias):
 
 # ---- blocks of a model ----
 
-def blocks_of(model):
+def blocks_of(model: torch.nn.Module) -> dict[str, Any]:
     """{name: module} of the model's blocks of experts, as transformers 5 has them."""
     return {name: module for name, module in model.named_modules()
             if all(hasattr(module, mark) for mark in _MARKS)}
 
 
-def _names_of(block, experts, layers):
+def _names_of(block: str, experts: int, layers: Collection[str]) -> list[str]:
     """Those of a checkpoint's layers that are the matrices of the block: of gate, up and down for
     each expert, or one of gate and up of all experts together and one of down."""
     choices = [[f"{block}.{part}" for part in _TOGETHER]]
@@ -206,7 +222,8 @@ def _names_of(block, experts, layers):
     return []
 
 
-def gathered(layers, blocks):
+def gathered(layers: Collection[str],
+             blocks: Mapping[str, Any]) -> tuple[set[str], dict[str, list[str]]]:
     """(the layers, with a block in place of its matrices; {block: their names}) of those blocks
     that a checkpoint with these layers has."""
     found = {}
@@ -218,7 +235,8 @@ def gathered(layers, blocks):
     return (set(layers) - inside) | set(found), found
 
 
-def of_block(module, name, loaded, *, quantize_input=False, **_):
+def of_block(module: Any, name: str, loaded: Mapping[str, Weight], *, quantize_input: bool = False,
+             **_: Any) -> Experts:
     """The Experts in place of a transformers block of that name; `loaded` has the weights by the
     model's names."""
     experts = module.num_experts
@@ -230,8 +248,8 @@ def of_block(module, name, loaded, *, quantize_input=False, **_):
         _check_number(module, name, stored)
         down = [loaded[f"{name}.down_proj[{e}]"] for e in range(experts)]
         order = "halves" if module.is_concatenated else "alternating"
-        gate, up = zip(*(layouts.split_gate_up(loaded[f"{name}.gate_up_proj[{e}]"], order)
-                         for e in range(experts)))
+        gate, up = map(list, zip(*(layouts.split_gate_up(loaded[f"{name}.gate_up_proj[{e}]"], order)
+                                   for e in range(experts))))
     else:
         parts = next(parts for parts in _SINGLE if f"{name}.0.{parts[0]}" in loaded)
         gate, up, down = ([loaded[f"{name}.{e}.{part}"] for e in range(experts)] for part in parts)
@@ -241,7 +259,8 @@ def of_block(module, name, loaded, *, quantize_input=False, **_):
     return Experts(gate, up, down, *biases, quantize_input=quantize_input, **options)
 
 
-def of_state(module, name, state, *, quantize_input=False):
+def of_state(module: Any, name: str, state: Mapping[str, torch.Tensor], *,
+             quantize_input: bool = False) -> Experts:
     """The Experts in place of a transformers block, of what another's state_dict() had."""
     between, k = (state[f"{part}_codes"].shape[1] for part in ("gate", "down"))
     for part in _PARTS:
@@ -251,16 +270,18 @@ def of_state(module, name, state, *, quantize_input=False):
     biases = [state.get(f"{part}_bias") for part in _PARTS]
     _check_biases(module, name, biases)
     biases = [None if bias is None else bias.expand(module.num_experts, -1) for bias in biases]
-    return Experts(*parts, *biases, quantize_input=quantize_input, **_gate_of(module, name))
+    gate, up, down = parts
+    return Experts(gate, up, down, *biases, quantize_input=quantize_input,
+                   **_gate_of(module, name))
 
 
-def _check_number(module, name, stored):
+def _check_number(module: Any, name: str, stored: int) -> None:
     if stored != module.num_experts:
         raise Refused("experts", f"{name} has {stored} experts in the checkpoint, "
                       f"{module.num_experts} in the model")
 
 
-def _check_shapes(module, name, parts):
+def _check_shapes(module: Any, name: str, parts: Iterable[Iterable[Packed]]) -> None:
     """`parts`: the matrices of gate, up and down."""
     wide, k = module.gate_up_proj.shape[1:]
     if module.is_transposed:
@@ -273,7 +294,7 @@ def _check_shapes(module, name, parts):
                               f"{expected} in the model")
 
 
-def _check_biases(module, name, biases):
+def _check_biases(module: Any, name: str, biases: Sequence[torch.Tensor | None]) -> None:
     for part, bias in zip(_PARTS, biases):
         if module.has_bias != (bias is not None):
             which = "a" if module.has_bias else "no"
@@ -281,7 +302,7 @@ def _check_biases(module, name, biases):
                           "otherwise than in the checkpoint")
 
 
-def _matrices(part, state, k):
+def _matrices(part: str, state: Mapping[str, torch.Tensor], k: int) -> list[Weight]:
     """A Weight [n, k] for each expert."""
     codes, scales = state[f"{part}_codes"], state[f"{part}_scales"]
     scale, input_ = (state.get(f"{part}_{what}_scale") for what in ("tensor", "input"))
@@ -299,23 +320,23 @@ def _matrices(part, state, k):
             for e in range(experts)]
 
 
-def _biases(name, matrices):
+def _biases(name: str, matrices: Sequence[Weight]) -> torch.Tensor | None:
     """[experts, n], or None where no expert has one."""
-    biases = [getattr(one, "bias", None) for one in matrices]
+    biases: list[Any] = [getattr(one, "bias", None) for one in matrices]
     having = sum(bias is not None for bias in biases)
     if 0 < having < len(biases):
         raise Refused("bias", f"{having} of the {len(biases)} experts of {name} have a bias")
     return torch.stack(biases) if having else None
 
 
-def _limits_of(module):
+def _limits_of(module: Any) -> set[float]:
     """Numbers at which the module's gate may clamp, by their names."""
     values = [value for name, value in vars(module).items() if "limit" in name or "clamp" in name]
     return {float(value) for value in values
             if isinstance(value, (int, float)) and 0 < value < float("inf")}
 
 
-def _steps(limits):
+def _steps(limits: Iterable[float]) -> torch.Tensor:
     """Where gates are compared: closely around 0, on both sides of each limit, and as far as
     numbers of 16 bits go, since a clamp may have any name."""
     far = [2.0 ** power * part for power in range(3, 16) for part in (1.0, 1.75)]
@@ -323,7 +344,7 @@ def _steps(limits):
     return torch.cat((torch.arange(-12, 12.5, 0.5), torch.tensor(far), -torch.tensor(far)))
 
 
-def _gate_of(module, name):
+def _gate_of(module: Any, name: str) -> dict[str, Any]:
     """{activation, limit, alpha, beta}: those with which our gate has the values of the module's
     own."""
     limits = _limits_of(module)
@@ -334,7 +355,8 @@ def _gate_of(module, name):
     with torch.no_grad():
         expected = module._apply_gate(both[None])[0]
     alpha = getattr(module, "alpha", 1.0)
-    tries = [{"activation": activation} for activation in ("silu", "gelu", "gelu_tanh", "relu")]
+    tries: list[dict[str, Any]] = [
+        {"activation": activation} for activation in ("silu", "gelu", "gelu_tanh", "relu")]
     tries += [{"activation": "silu", "limit": cut, "alpha": alpha, "beta": beta}
               for cut in (None, *limits) for beta in (0.0, 1.0)]
     for options in tries:
@@ -343,11 +365,13 @@ def _gate_of(module, name):
     raise ValueError(f"{name} has a gate of its own, which gated_linear() does not compute")
 
 
-def _gated(gate, up, activation, limit=None, alpha=1.0, beta=0.0):
+def _gated(gate: torch.Tensor, up: torch.Tensor, activation: str, limit: float | None = None,
+           alpha: float = 1.0, beta: float = 0.0) -> torch.Tensor:
     """gated_linear()'s gate by torch."""
     if limit is not None:
         gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
-    act = {"silu": lambda g: g * torch.sigmoid(alpha * g), "gelu": torch.nn.functional.gelu,
-           "gelu_tanh": lambda g: torch.nn.functional.gelu(g, approximate="tanh"),
-           "relu": torch.relu}[activation]
-    return act(gate) * (up + beta)
+    gates: dict[str, Callable[..., Any]] = {
+        "silu": lambda g: g * torch.sigmoid(alpha * g), "gelu": torch.nn.functional.gelu,
+        "gelu_tanh": lambda g: torch.nn.functional.gelu(g, approximate="tanh"), "relu": torch.relu}
+    made: torch.Tensor = gates[activation](gate) * (up + beta)
+    return made

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Tensors in safetensors and GGUF files: their headers, checked before anything is believed, and
 their bytes. Needs no package. A header is read once, and a tensor's bytes are read once."""
+from __future__ import annotations
+
 import os
+from collections.abc import Sequence
+from io import BufferedReader
 from typing import NamedTuple
 
 from nvfp4gemm import _folder, _gguf, _safetensors
 from nvfp4gemm._safetensors import FormatError
+from nvfp4gemm._types import Path, Shape
 
 _INDEXED = ".safetensors"
 _READERS = {".safetensors": _safetensors.read_header, ".gguf": _gguf.read_header}
@@ -17,7 +22,7 @@ class Tensor(NamedTuple):
     name: str
     file: str
     dtype: str
-    shape: tuple
+    shape: Shape
     begin: int
     size: int
 
@@ -36,8 +41,10 @@ class Checkpoint:
     missing     [FormatError], one for each file that an index names and that is not there
     """
 
-    def __init__(self, path):
-        self.tensors, self.metadata, self.twice = {}, {}, {}
+    def __init__(self, path: Path) -> None:
+        self.tensors: dict[str, Tensor] = {}
+        self.metadata: dict[str, dict[str, str]] = {}
+        self.twice: dict[str, list[str]] = {}
         files, whole = _files_in(path), os.path.isdir(path)
         self._folder = os.fspath(path) if whole else os.path.dirname(os.fspath(path)) or "."
         self.transforms, self.broken = _folder.transforms(self._folder)
@@ -54,11 +61,12 @@ class Checkpoint:
                 self.broken.append(error)
         self.missing = self._lose(files, index) if index.paths else []
 
-    def _add(self, file, index):
+    def _add(self, file: str, index: _folder.Index) -> None:
         reader = _READERS.get(os.path.splitext(file)[1], _safetensors.read_header)
         metadata, entries = reader(file)
         self.metadata[file] = metadata
-        for name, *entry in entries:
+        for entry in entries:
+            name = entry[0]
             decided = index.files.get(name)
             if decided and decided[1] != os.path.basename(file):
                 continue
@@ -69,11 +77,12 @@ class Checkpoint:
                 self.twice.setdefault(name, [other.file]).append(file)
                 continue
             self.twice.pop(name, None)
-            self.tensors[name] = Tensor(name, file, *entry)
+            self.tensors[name] = Tensor(name, file, *entry[1:])
 
-    def _lose(self, files, index):
+    def _lose(self, files: Sequence[str], index: _folder.Index) -> list[FormatError]:
         """Fills lost, and twice where two indexes differ; a FormatError for each missing file."""
-        known, missing = {os.path.basename(file) for file in files}, {}
+        known = {os.path.basename(file) for file in files}
+        missing: dict[str, str] = {}
         for name, (path, file) in index.files.items():
             if file not in known:
                 missing.setdefault(file, path)
@@ -87,11 +96,11 @@ class Checkpoint:
         return [FormatError(self._path(file), f"is missing, and {path} names it")
                 for file, path in sorted(missing.items())]
 
-    def _path(self, file):
+    def _path(self, file: str) -> str:
         return os.path.join(self._folder, file)
 
 
-def _files_in(path):
+def _files_in(path: Path) -> list[str]:
     path = os.fspath(path)
     if os.path.isfile(path):
         return [path]
@@ -106,10 +115,10 @@ def _files_in(path):
 class Reader:
     """The bytes of tensors. A file is opened once, and closed by close()."""
 
-    def __init__(self):
-        self._opened = {}
+    def __init__(self) -> None:
+        self._opened: dict[str, BufferedReader] = {}
 
-    def bytes_of(self, tensor):
+    def bytes_of(self, tensor: Tensor) -> bytearray:
         file = self._opened.get(tensor.file)
         if file is None:
             file = self._opened[tensor.file] = open(tensor.file, "rb")
@@ -119,7 +128,7 @@ class Reader:
             raise FormatError(tensor.file, "became shorter while it was read")
         return data
 
-    def close(self):
+    def close(self) -> None:
         for file in self._opened.values():
             file.close()
         self._opened = {}

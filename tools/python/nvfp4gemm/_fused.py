@@ -1,24 +1,32 @@
 # SPDX-License-Identifier: MIT
 """One weight of several that multiply the same x: gate and up; q, k and v. Their rows come one
 after the other, and each part keeps its tensor scale."""
+from __future__ import annotations
+
 import math
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 from nvfp4gemm import abi
 from nvfp4gemm._door import Door
 from nvfp4gemm._packed import Packed
 from nvfp4gemm._slices import TILE_ROWS
+from nvfp4gemm._types import Arrays
+
+
+P = TypeVar("P", bound=Packed)
 
 
 class Unfusable(ValueError):
     """Why parts make no weight: the part's place among them, what of it (a use of
     tools/nvfp4/dialects.def, or "codes", "tensor_scale"), what it is and what was expected."""
 
-    def __init__(self, index, use, what, expected):
+    def __init__(self, index: int, use: str, what: str, expected: str) -> None:
         super().__init__(f"the {use} of part {index} is {what}; expected {expected}")
         self.index, self.use, self.what, self.expected = index, use, what, expected
 
 
-def fuse(parts):
+def fuse(parts: Iterable[P]) -> P:
     """The parts, each a Packed [.., k], as one weight [sum of their rows, k], on memory of its own.
 
     It has one tensor scale where all parts have the same number. Else it has one for each group of
@@ -38,18 +46,19 @@ def fuse(parts):
         door.together(part.codes, f"part {i}")
         _check(door.arrays, parts[0], i, part)
     arrays = door.arrays
-    made = parts[0].replace(
+    made: Any = parts[0].replace(
         codes=arrays.joined([part.codes[:, :parts[0].k // 2] for part in parts]),
         rows=sum(part.rows for part in parts), tensor_scale=_tensor_scale(arrays, parts),
         **_scales(arrays, parts))
     if getattr(parts[0], "bias", None) is not None:
-        made = made.beside(bias=arrays.joined([part.bias for part in parts]))
+        made = made.beside(bias=arrays.joined([getattr(part, "bias") for part in parts]))
     made = made.with_scales("128x4")
     made.parts = tuple(rows for part in parts for rows in part.parts or (part.rows,))
-    return made
+    fused: P = made
+    return fused
 
 
-def _check(arrays, first, i, part):
+def _check(arrays: Arrays, first: Packed, i: int, part: Packed) -> None:
     """That part i multiplies what the first one does."""
     if part.k != first.k:
         raise Unfusable(i, "codes", f"of k = {part.k}", f"k = {first.k}, as part 0 has")
@@ -68,7 +77,7 @@ def _check(arrays, first, i, part):
                             f"{others:g}, part 0's" if one else "part 0's")
 
 
-def _scales(arrays, parts):
+def _scales(arrays: Arrays, parts: Sequence[Packed]) -> dict[str, Any]:
     """The parts' 128x4 scales where tiles hold rows of one part alone; else their linear ones."""
     whole = all(part.rows % TILE_ROWS == 0 for part in parts[:-1])
     layout = "128x4" if whole else "linear"
@@ -76,7 +85,7 @@ def _scales(arrays, parts):
     return {"scales": scales, "scale_layout": layout}
 
 
-def _tensor_scale(arrays, parts):
+def _tensor_scale(arrays: Arrays, parts: Sequence[Packed]) -> Any:
     """One number, or as many as there are groups of rows."""
     scales = [part.tensor_scale for part in parts]
     numbers = all(isinstance(scale, float) for scale in scales)
@@ -94,11 +103,11 @@ def _tensor_scale(arrays, parts):
     return arrays.joined([_groups(arrays, part, width) for part in parts])
 
 
-def _words(scale):
+def _words(scale: Any) -> str:
     return f"{scale:g}" if isinstance(scale, float) else "on the device"
 
 
-def _groups(arrays, part, width):
+def _groups(arrays: Arrays, part: Packed, width: int) -> Any:
     """The part's tensor scale for each `width` rows."""
     scale = part.tensor_scale
     if isinstance(scale, float):

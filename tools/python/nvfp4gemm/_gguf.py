@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: MIT
 """The header of a GGUF file: names, types, shapes and places of its tensors. Its settings are
 passed over, but for the alignment that the places depend on."""
+from __future__ import annotations
+
 import os
+from collections.abc import Iterable
+from typing import BinaryIO
 
 from nvfp4gemm import _dialects
 from nvfp4gemm._safetensors import FormatError
+from nvfp4gemm._types import Entry, Shape
 
 _STRING, _ARRAY = 8, 9
 _VALUE_BYTES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
@@ -15,33 +20,33 @@ _ALIGNMENT = "general.alignment"
 class _Cursor:
     """Reads forward, never beyond the file."""
 
-    def __init__(self, file):
+    def __init__(self, file: BinaryIO) -> None:
         self.file = file
         self.left = os.fstat(file.fileno()).st_size
 
-    def take(self, count):
+    def take(self, count: int) -> bytes:
         if count > self.left:
             raise ValueError(f"{count} bytes are expected where {self.left} are left")
         self.left -= count
         return self.file.read(count)
 
-    def skip(self, count):
+    def skip(self, count: int) -> None:
         if count > self.left:
             raise ValueError(f"{count} bytes are expected where {self.left} are left")
         self.left -= count
         self.file.seek(count, os.SEEK_CUR)
 
-    def number(self, size):
+    def number(self, size: int) -> int:
         return int.from_bytes(self.take(size), "little")
 
-    def text(self):
+    def text(self) -> str:
         try:
             return self.take(self.number(8)).decode()
         except UnicodeDecodeError:
             raise ValueError("a name that is no UTF-8") from None
 
 
-def _skip_value(cursor, kind):
+def _skip_value(cursor: _Cursor, kind: int) -> None:
     if kind == _STRING:
         cursor.skip(cursor.number(8))
     elif kind in _VALUE_BYTES:
@@ -50,7 +55,7 @@ def _skip_value(cursor, kind):
         raise ValueError(f"a setting of type {kind}")
 
 
-def _skip_setting(cursor, kind):
+def _skip_setting(cursor: _Cursor, kind: int) -> None:
     if kind != _ARRAY:
         return _skip_value(cursor, kind)
     kind, count = cursor.number(4), cursor.number(8)
@@ -60,7 +65,7 @@ def _skip_setting(cursor, kind):
         _skip_value(cursor, kind)
 
 
-def _alignment(cursor, settings):
+def _alignment(cursor: _Cursor, settings: int) -> int:
     """Passes over the settings."""
     alignment = 32
     for _ in range(settings):
@@ -74,7 +79,7 @@ def _alignment(cursor, settings):
     return alignment
 
 
-def _entry(cursor):
+def _entry(cursor: _Cursor) -> tuple[str, int, Shape, int]:
     """(name, type, shape, offset): GGUF has the fastest dimension first."""
     name, dimensions = cursor.text(), cursor.number(4)
     if dimensions > _MOST_DIMENSIONS:
@@ -83,7 +88,7 @@ def _entry(cursor):
     return name, cursor.number(4), shape, cursor.number(8)
 
 
-def _size(name, kind, shape):
+def _size(name: str, kind: int, shape: Shape) -> tuple[str, int | None]:
     """(type's name, bytes); None for the bytes of a type that does not matter here."""
     if kind not in _dialects.GGUF_TYPES:
         return f"type {kind}", None
@@ -96,7 +101,8 @@ def _size(name, kind, shape):
     return title, count // elements
 
 
-def _placed(entries, start, end, alignment):
+def _placed(entries: Iterable[tuple[str, int, Shape, int]], start: int, end: int,
+            alignment: int) -> list[Entry]:
     """Entries with their place in the file, each before the next one's."""
     found = []
     for name, kind, shape, offset in sorted(entries, key=lambda entry: entry[3], reverse=True):
@@ -110,7 +116,7 @@ def _placed(entries, start, end, alignment):
     return found[::-1]
 
 
-def read_header(file):
+def read_header(file: str) -> tuple[dict[str, str], list[Entry]]:
     """(metadata, [(name, dtype, shape, first byte in the file, bytes)])."""
     with open(file, "rb") as opened:
         cursor = _Cursor(opened)

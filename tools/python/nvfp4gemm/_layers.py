@@ -2,10 +2,15 @@
 """The NVFP4 layers of a Checkpoint: which tensors make up each, in which dialect of
 tools/nvfp4/dialects.def, and whether names, types and shapes are what the dialect says. Reads no
 weights; of a declaration, its JSON."""
+from __future__ import annotations
+
 import bisect
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 from nvfp4gemm import _dialects
-from nvfp4gemm._dialects import BESIDE, DECLARED, DIALECTS, PACKED
+from nvfp4gemm._dialects import BESIDE, DECLARED, DIALECTS, Dialect, PACKED
+from nvfp4gemm._files import Checkpoint, Tensor
 from nvfp4gemm._safetensors import parse_json
 from nvfp4gemm._shapes import Layer, Refusal, check_types_and_shapes, elements
 
@@ -18,23 +23,25 @@ _DECLARED = {row[0] for row in DECLARED}
 _HARMLESS = {"format", "full_precision_matrix_mult"}
 
 
-def _is_codes(tensor):
+def _is_codes(tensor: Tensor | None) -> bool:
     return tensor is not None and tensor.dtype == "U8"
 
 
-def _is_block_scales(tensor):
+def _is_block_scales(tensor: Tensor) -> bool:
     return tensor.dtype == "F8_E4M3" and len(tensor.shape) >= 2
 
 
-def _first_with_scales(dialect):
+def _first_with_scales(dialect: Dialect) -> bool:
     """Names of scales that several dialects share speak for the first; other tensors decide."""
     return next(other for other in DIALECTS.values() if other.scales == dialect.scales) is dialect
 
 
-def _declared_by_files(checkpoint):
+def _declared_by_files(
+        checkpoint: Checkpoint) -> tuple[dict[str, tuple[str, Any, str]], dict[str, set[str]]]:
     """({layer: its declaration}, {file: layers that its metadata name, of any format}), or a
     Refusal in place of the first."""
-    layers, files = {}, {}
+    layers: dict[str, tuple[str, Any, str]] = {}
+    files = {}
     for dialect, by, key in DECLARED:
         for file, metadata in checkpoint.metadata.items() if by == "metadata" else ():
             if key not in metadata:
@@ -53,11 +60,13 @@ def _declared_by_files(checkpoint):
 class Finder:
     """Looks for layers in one Checkpoint. layers() is {name: Layer or Refusal}."""
 
-    def __init__(self, checkpoint):
+    def __init__(self, checkpoint: Checkpoint) -> None:
         self.tensors, self.twice = checkpoint.tensors, checkpoint.twice
         self.names, self.lost = sorted(checkpoint.tensors), sorted(checkpoint.lost)
         self.folder = checkpoint
-        self.declarations, self.listed, self.unreadable = {}, {}, None
+        self.declarations: dict[str, tuple[str, Any, str]] = {}
+        self.listed: dict[str, set[str]] = {}
+        self.unreadable: Refusal | None = None
         try:
             self.declarations, self.listed = _declared_by_files(checkpoint)
         except Refusal as refusal:
@@ -68,7 +77,7 @@ class Finder:
                         if isinstance(dialect, str) for suffix in _suffixes(dialect)}
         self.candidates.update(self._unknown())
 
-    def file_of(self, layer, tensor):
+    def file_of(self, layer: str, tensor: str) -> str:
         """The file that a sentence about a tensor of a layer names: its own, the index that has
         lost it, that of another tensor of the layer, or the one that declares it."""
         if tensor in self.tensors:
@@ -80,8 +89,8 @@ class Finder:
             return self.tensors[near].file
         return self.declarations[layer][2] if layer in self.declarations else tensor
 
-    def layers(self):
-        found = {}
+    def layers(self) -> dict[str, Layer | Refusal]:
+        found: dict[str, Layer | Refusal] = {}
         for layer, dialect in sorted(self.candidates.items()):
             try:
                 if isinstance(dialect, Refusal):
@@ -92,8 +101,8 @@ class Finder:
                 found[layer] = refusal
         return found
 
-    def _candidates(self):
-        found = {}
+    def _candidates(self) -> dict[str, str | Refusal]:
+        found: dict[str, str | Refusal] = {}
         hints = [hint for name in self.names for hint in self._hints(self.tensors[name])]
         for layer, dialect in hints + [hint for name in self.lost for hint in _hints_of_name(name)]:
             if layer.endswith(".") or not layer:
@@ -107,7 +116,7 @@ class Finder:
                 found.setdefault(layer, "modelopt")
         return found
 
-    def _hints(self, tensor):
+    def _hints(self, tensor: Tensor) -> Iterator[tuple[str, str]]:
         """(layer, dialect) that a tensor's name and type speak for."""
         name = tensor.name
         if tensor.dtype in _OF_GGUF:
@@ -120,7 +129,7 @@ class Finder:
             if layer:
                 yield layer, dialect.name
 
-    def _hinted(self, tensor, dialect):
+    def _hinted(self, tensor: Tensor, dialect: Dialect) -> str | None:
         """The layer of which the tensor is a part in that dialect; None if it need not be one."""
         name = tensor.name
         if dialect.layout == "mxfp4":
@@ -139,10 +148,12 @@ class Finder:
                 return layer
         return None
 
-    def _unknown(self):
+    def _unknown(self) -> dict[str, Refusal]:
         """{layer: Refusal} of packed tensors that are no dialect's, beside scales."""
         free = [self.tensors[name] for name in self.names if name not in self.claimed]
-        scales, found = {}, {}  # {(what its name begins with, its elements): [Tensor]}
+        # {(what its name begins with, its elements): [Tensor]}
+        scales: dict[tuple[str, int], list[Tensor]] = {}
+        found: dict[str, Refusal] = {}
         for tensor in free:
             start, last = _parted(tensor.name)
             if "scale" in last and len(tensor.shape) > 1:
@@ -156,7 +167,7 @@ class Finder:
                     found.setdefault(layer, _of_no_dialect(tensor, near[0]))
         return found
 
-    def _by_name(self):
+    def _by_name(self) -> str | None:
         """The dialect that names of layers in the checkpoint speak for, or None."""
         codes = DIALECTS["modelopt"].codes
         layers = [layer for layer, dialect in self.candidates.items()
@@ -165,10 +176,10 @@ class Finder:
             if by == "name":
                 pattern = _dialects.layer_pattern(name)
                 if any(pattern.fullmatch(layer) for layer in layers):
-                    return dialect
+                    return str(dialect)
         return None
 
-    def _dialect_of(self, layer, dialect):
+    def _dialect_of(self, layer: str, dialect: str) -> tuple[str, bool]:
         """(of those with the same names the one that is declared, whether by names alone)."""
         for other, by, what in DECLARED:
             if by == "mxfp4" and what == dialect and self._has_scales_of_32(layer, dialect):
@@ -190,18 +201,18 @@ class Finder:
                           'an entry with "format": "nvfp4" beside those of the other layers')
         return self.by_name or dialect, self.by_name is not None
 
-    def _has_scales_of_32(self, layer, dialect):
+    def _has_scales_of_32(self, layer: str, name: str) -> bool:
         """Whether it has that dialect's codes, and MXFP4's scales in place of its own."""
-        dialect = DIALECTS[dialect]
+        dialect = DIALECTS[name]
         codes, scales, other = (self.tensors.get(layer + suffix) for suffix in (
             dialect.codes, dialect.scales, dialect.tensor_scale))
-        return bool(other is None and _is_codes(codes) and scales and codes.shape
+        return bool(other is None and codes and _is_codes(codes) and scales and codes.shape
                     and scales.dtype in _SCALES_OF_32
                     and (*scales.shape[:-1], scales.shape[-1] * 16) == codes.shape)
 
-    def _check_folder(self, layer, dialect):
+    def _check_folder(self, layer: str, of: str) -> None:
         """Refuses what the folder's index or a configuration says of the layer."""
-        dialect = DIALECTS[dialect]
+        dialect = DIALECTS[of]
         codes = layer + dialect.codes
         for full in (codes, *_between(self.lost, layer + (dialect.codes[:1] or "_"))):
             lost = self.folder.lost.get(full)
@@ -218,8 +229,8 @@ class Finder:
                 raise Refusal(codes, f"of a layer with a transform, by {transform.key} of "
                               f"{transform.file}", "a layer that multiplies x as it is")
 
-    def _layer(self, name, dialect, by_name):
-        dialect = DIALECTS[dialect]
+    def _layer(self, name: str, of: str, by_name: bool) -> Layer:
+        dialect = DIALECTS[of]
         parts = {}
         for part in ("codes", "scales", "tensor_scale"):
             full = name + getattr(dialect, part)
@@ -239,7 +250,7 @@ class Finder:
         check_types_and_shapes(layer)
         return layer
 
-    def _check_alone(self, name, dialect):
+    def _check_alone(self, name: str, dialect: Dialect) -> None:
         """Codes alone speak for no dialect."""
         codes = self.tensors.get(name + dialect.codes)
         others = dialect.scales, dialect.tensor_scale or dialect.codes
@@ -248,7 +259,8 @@ class Finder:
             raise Refusal(codes.name, f"{codes.dtype} {list(codes.shape)} without scales, of a "
                           "dialect that is not known here", "one of dialects.def")
 
-    def _beside(self, name, dialect, parts):
+    def _beside(self, name: str, dialect: Dialect,
+                parts: Mapping[str, Tensor]) -> dict[str, Tensor]:
         own = {tensor.name for tensor in parts.values()}
         found, table = {}, BESIDE[dialect.name]
         sign = dialect.codes[:1] or "_"
@@ -266,7 +278,7 @@ class Finder:
         return found
 
 
-def _between(names, start):
+def _between(names: Sequence[str], start: str) -> Iterator[str]:
     """Those of sorted names that begin with start."""
     for i in range(bisect.bisect_left(names, start), len(names)):
         if not names[i].startswith(start):
@@ -274,7 +286,7 @@ def _between(names, start):
         yield names[i]
 
 
-def _hints_of_name(name):
+def _hints_of_name(name: str) -> Iterator[tuple[str, str]]:
     """(layer, dialect) that a name alone speaks for."""
     for dialect in DIALECTS.values():
         suffix = dialect.codes if dialect.layout == "mxfp4" else dialect.tensor_scale
@@ -283,13 +295,13 @@ def _hints_of_name(name):
             yield name.removesuffix(suffix), dialect.name
 
 
-def _parted(name):
+def _parted(name: str) -> tuple[str, str]:
     """What a name begins with, to its last dot, and the rest."""
     start, dot, last = name.rpartition(".")
     return start + dot, last
 
 
-def _scale_counts(tensor):
+def _scale_counts(tensor: Tensor) -> list[int]:
     """How many scales 4-bit elements in a tensor may have: for 16 or 32 of them each, perhaps in
     128x4 tiles. None if it is of no type that may have such."""
     if tensor.dtype not in PACKED or len(tensor.shape) < 2:
@@ -300,13 +312,13 @@ def _scale_counts(tensor):
         n * (k // block), -(-n // 128) * 128 * (-(-k // (4 * block)) * 4))]
 
 
-def _of_no_dialect(tensor, scales):
+def _of_no_dialect(tensor: Tensor, scales: Tensor) -> Refusal:
     return Refusal(tensor.name, f"{tensor.dtype} {list(tensor.shape)} beside {scales.name} "
                    f"{list(scales.shape)}, 4-bit elements of a dialect that is not known here",
                    "one of dialects.def")
 
 
-def wholes_of(layers, fused):
+def wholes_of(layers: Collection[str], fused: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """{layer: its parts} that `fused` makes of the layers of a checkpoint, which are all there."""
     wholes = {}
     for last, (first, *others) in fused.items():
@@ -319,12 +331,12 @@ def wholes_of(layers, fused):
     return wholes
 
 
-def _suffixes(dialect):
-    dialect = DIALECTS[dialect]
+def _suffixes(name: str) -> list[str]:
+    dialect = DIALECTS[name]
     return [dialect.codes, dialect.scales, dialect.tensor_scale, *BESIDE[dialect.name]]
 
 
-def _check_declaration(tensor, said):
+def _check_declaration(tensor: str, said: Any) -> None:
     if not isinstance(said, dict) or said.get("format") != _FORMAT:
         said = said.get("format") if isinstance(said, dict) else said
         raise Refusal(tensor, f"declared as {said!r}", f"{_FORMAT!r}, since it has its tensors")
@@ -335,7 +347,7 @@ def _check_declaration(tensor, said):
                       "a declaration with none but " + ", ".join(sorted(_HARMLESS)))
 
 
-def read_declaration(tensor, data):
+def read_declaration(tensor: Tensor, data: bytes | bytearray) -> None:
     """Checks the JSON of a declaration tensor."""
     try:
         said = parse_json(bytes(data))

@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: MIT
 """torch.nn.Linear with 4-bit codes in place of its weight; needs torch."""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
@@ -9,23 +14,24 @@ from nvfp4gemm._arrays import Torch
 from nvfp4gemm._door import Door, size
 from nvfp4gemm._matrix import block_of, row_bytes, scale_bytes
 from nvfp4gemm._packed import Packed
+from nvfp4gemm._types import Device, Path, Self, Shape
 from nvfp4gemm._weights import Weight
 
 # Buffers that are float32 whatever the model is cast to.
 _FLOAT32 = ("tensor_scale", "input_scale", "pre_quant_scale")
 
 
-def _untraced(make, *arguments, **named):
+def _untraced(make: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """make(..), of which torch.jit.trace records nothing: a layer looks at its own arrays once, and
     a second trace would differ by it."""
     state = None if torch.compiler.is_compiling() else torch._C._get_tracing_state()
     if state is None:
         return make(*arguments, **named)
-    torch._C._set_tracing_state(None)
+    torch._C._set_tracing_state(None)  # type: ignore[attr-defined]
     try:
         return make(*arguments, **named)
     finally:
-        torch._C._set_tracing_state(state)
+        torch._C._set_tracing_state(state)  # type: ignore[attr-defined]
 
 
 _ARITHMETIC = {begin + name + end for name in ("add", "sub", "mul", "div", "truediv")
@@ -37,14 +43,15 @@ _KEPT = ("detach_", "requires_grad_", "share_memory_", "set_", "zero_")
 _COPIES = {"copy_": 1, "__setitem__": 2}
 
 
-def _written(arguments, named):
+def _written(arguments: Sequence[Any], named: Mapping[str, Any]) -> bool:
     """Whether an in-place function writes codes: its first argument, or one of that list."""
     first = next(iter((*arguments, *named.values())), None)
     targets = first if isinstance(first, (list, tuple)) else [first]
     return any(isinstance(one, Codes) for one in targets)
 
 
-def _casts_to_bytes(function, arguments, named):
+def _casts_to_bytes(function: Callable[..., Any], arguments: Sequence[Any],
+                    named: Mapping[str, Any]) -> bool:
     """Whether it writes numbers into codes, as bytes, or adds to them."""
     name = getattr(function, "__name__", "")
     if name in _ARITHMETIC:
@@ -63,17 +70,19 @@ class Codes(torch.nn.Parameter):
     word."""
 
     @classmethod
-    def __torch_function__(cls, function, types, arguments=(), named=None):
+    def __torch_function__(cls, function: Callable[..., Any], types: Any,
+                           arguments: Sequence[Any] = (),
+                           named: Mapping[str, Any] | None = None) -> Any:
         if _casts_to_bytes(function, arguments, named or {}):
             # In place of a TypeError torch would raise one with words of its own.
             raise ValueError("weight has the codes of a 4-bit layer, to which nothing can be "
                              "added: an adapter stays beside the layer, or is merged into a layer "
                              "of its packed().dequantize()")
-        return torch.Tensor.__torch_function__.__func__(cls, function, types, arguments,
-                                                        named or {})
+        own: Any = torch.Tensor.__torch_function__
+        return own.__func__(cls, function, types, arguments, named or {})
 
 
-def _plain(codes):
+def _plain(codes: torch.Tensor) -> torch.Tensor:
     """As a tensor of torch's own class. make_fx follows no other class: a tensor of another one
     becomes a constant, and the codes would be no input of what it traces."""
     with torch._C.DisableTorchFunctionSubclass():
@@ -109,14 +118,22 @@ class Linear(torch.nn.Linear):
     .half(), change the type of the bias alone; .double() raises, since no product is of float64.
     """
 
-    def __init__(self, *given, activation=None, quantize_input=False, **named):
+    codes: Any
+    scales: Any
+    tensor_scale: Any
+    input_scale: Any
+    pre_quant_scale: Any
+
+    def __init__(self, *given: Any, activation: str | None = None, quantize_input: bool = False,
+                 **named: Any) -> None:
         torch.nn.Module.__init__(self)
         self.activation, self.quantize_input = activation, quantize_input
-        self.parts = self._packed = None
+        self.parts: Shape | None = None
+        self._packed: Weight | None = None
         first = given[0] if given else named.get("weight", named.get("in_features"))
         (self._make if isinstance(first, int) else self._take)(*given, **named)
 
-    def _take(self, weight, bias=None):
+    def _take(self, weight: Packed, bias: torch.Tensor | None = None) -> None:
         """The layer of a Packed."""
         if not isinstance(weight, Packed):
             raise TypeError(f"weight is {type(weight).__name__}; expected what quantize() returns")
@@ -136,8 +153,8 @@ class Linear(torch.nn.Linear):
                                                device=device)
         self.pre_quant_scale = weight.pre_quant_scale
 
-    def _make(self, in_features, out_features, bias=True, device=None, dtype=None, *,
-              format="nvfp4"):
+    def _make(self, in_features: int, out_features: int, bias: bool = True, device: Device = None,
+              dtype: torch.dtype | None = None, *, format: str = "nvfp4") -> None:
         """A layer of zeros."""
         n, k = size(out_features, "out_features"), size(in_features, "in_features")
         if k % block_of(format):
@@ -149,7 +166,8 @@ class Linear(torch.nn.Linear):
             self._hold((n, k), format, codes[:, :k // 2], scales, torch.ones(()),
                        torch.zeros(n, dtype=self.dtype) if bias else None)
 
-    def _hold(self, shape, format, codes, scales, tensor_scale, bias):
+    def _hold(self, shape: Shape, format: str, codes: torch.Tensor, scales: torch.Tensor,
+              tensor_scale: torch.Tensor, bias: torch.Tensor | None) -> None:
         self.out_features, self.in_features = shape
         self._format = format
         self.codes = Codes(codes, requires_grad=False)
@@ -163,10 +181,10 @@ class Linear(torch.nn.Linear):
         self.register_buffer("pre_quant_scale", None)
 
     @property
-    def weight(self):
+    def weight(self) -> Any:  # type: ignore[override]
         return self.codes
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         if name != "weight":
             super().__setattr__(name, value)
         elif isinstance(value, torch.nn.Parameter) and value.is_floating_point():
@@ -174,7 +192,7 @@ class Linear(torch.nn.Linear):
         else:
             self.codes = value
 
-    def _become_plain(self, weight):
+    def _become_plain(self, weight: torch.nn.Parameter) -> None:
         if tuple(weight.shape) != (self.out_features, self.in_features):
             raise ValueError(f"weight is {tuple(weight.shape)}; expected "
                              f"{(self.out_features, self.in_features)}")
@@ -186,14 +204,15 @@ class Linear(torch.nn.Linear):
         for name in ("codes", *self._buffers):
             delattr(self, name)
         self._packed = None
-        self.__class__ = torch.nn.Linear
-        self.weight = weight
+        plain: Any = self
+        plain.__class__ = torch.nn.Linear
+        plain.weight = weight
 
-    def reset_parameters(self):
+    def reset_parameters(self) -> None:
         """Nothing: codes come from quantize() or a state_dict."""
 
     @classmethod
-    def from_float(cls, linear, **options):
+    def from_float(cls, linear: torch.nn.Module, **options: Any) -> Self:
         """Of a torch.nn.Linear, on its device; the weight is quantized by its largest value."""
         weight = getattr(linear, "weight", None)
         if not isinstance(weight, torch.Tensor) or isinstance(weight, Codes):
@@ -202,12 +221,12 @@ class Linear(torch.nn.Linear):
         return cls(_calls.quantize(weight.detach()), linear.bias, **options)
 
     @classmethod
-    def from_checkpoint(cls, path, name, device="cpu", **options):
+    def from_checkpoint(cls, path: Path, name: str, device: Device = "cpu", **options: Any) -> Self:
         """Of a layer that checkpoints.load() reads, with what the checkpoint has beside it."""
         weight = checkpoints.load(path, device, names=[name])[name]
         return cls(weight, weight.bias, **options)
 
-    def packed(self):
+    def packed(self) -> Weight:
         """The Packed, on the module's own memory; calls keep plans by it."""
         codes, scales, scale = _plain(self.codes), self.scales, self.tensor_scale
         compiling = torch.compiler.is_compiling()
@@ -220,37 +239,40 @@ class Linear(torch.nn.Linear):
                 packed.pre_quant_scale is self.pre_quant_scale) and (
                 compiling or packed.codes.data_ptr() == codes.data_ptr()):
             return packed
-        packed = _untraced(Weight, codes, scales, self.out_features, self.in_features,
-                           scale if self._format == "nvfp4" else 1.0, format=self._format)
-        packed.input_scale, packed.pre_quant_scale = self.input_scale, self.pre_quant_scale
-        if not (packed.traced or traced):
-            self._packed = packed
-        return packed
+        made: Weight = _untraced(
+            Weight, codes, scales, self.out_features, self.in_features,
+            scale if self._format == "nvfp4" else 1.0, format=self._format)
+        made.input_scale, made.pre_quant_scale = self.input_scale, self.pre_quant_scale
+        if not (made.traced or traced):
+            self._packed = made
+        return made
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return _calls.linear(x, self.packed(), self.bias, activation=self.activation,
                              quantize_input=self.quantize_input)
 
-    def _apply(self, fn, recurse=True):
+    def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
         """.to() and its like; scales move along and stay float32."""
         before = {name: getattr(self, name) for name in _FLOAT32}
         cast = fn(torch.empty((), dtype=self.dtype)).dtype
         if torch.float64 in (cast, fn(self.tensor_scale).dtype):
             raise TypeError("an NVFP4 layer multiplies float16 and bfloat16 by 4-bit weights and "
                             "cannot be cast to float64; its packed().dequantize() can")
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for name, scale in before.items():
             if scale is not None and getattr(self, name).dtype != torch.float32:
                 setattr(self, name, scale.to(self.codes.device))
         self.dtype = cast
         return self
 
-    def _save_to_state_dict(self, destination, prefix, keep_vars):
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str,
+                            keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         if not keep_vars:
             destination[prefix + "codes"] = _plain(self.codes)
 
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *arguments):
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any,
+                              *arguments: Any) -> None:
         """A layer of zeros takes what a checkpoint's layer has beside its codes, too."""
         scale = state_dict.get(prefix + "tensor_scale")
         if scale is not None and scale.shape != self.tensor_scale.shape and scale.ndim < 2:
@@ -263,7 +285,7 @@ class Linear(torch.nn.Linear):
         if not isinstance(self.codes, Codes):  # assign=True
             self.codes = Codes(self.codes.detach(), requires_grad=False)
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         return (f"in_features={self.in_features}, out_features={self.out_features}, "
                 f"bias={self.bias is not None}, activation={self.activation}, "
                 f"quantize_input={self.quantize_input}")

@@ -1,9 +1,16 @@
 # SPDX-License-Identifier: MIT
 """The parts of a matrix in NVFP4, and how large they are: what every other module stands on.
 Packed, which callers hold, adds the operations."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from ctypes import c_float
+from typing import Any
+
 from nvfp4gemm import abi
 from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._door import Door, size
+from nvfp4gemm._types import Array, Arrays, Places, Self, Shape
 
 
 _BLOCKS = {"nvfp4": 16, "mxfp4": 32, "e2m1_ue8m0": 16}
@@ -15,8 +22,8 @@ class Matrix:
 
     _traced = False
 
-    def __init__(self, codes, scales, rows, k, tensor_scale=1.0, scale_layout="128x4",
-                 format="nvfp4"):
+    def __init__(self, codes: Array, scales: Array, rows: int, k: int, tensor_scale: Any = 1.0,
+                 scale_layout: str = "128x4", format: str = "nvfp4") -> None:
         layout_number(scale_layout)
         block = block_of(format)
         arrays = arrays_of(codes, "codes")
@@ -37,14 +44,14 @@ class Matrix:
         if not self._traced:
             self._places = self.places(arrays)
 
-    def _bytes_of_scales(self, rows, k, scale_layout, format):
+    def _bytes_of_scales(self, rows: int, k: int, scale_layout: str, format: str) -> int:
         return scale_bytes(rows, k, scale_layout, format)
 
-    def _scale_through(self, door, tensor_scale, rows):
+    def _scale_through(self, door: Door, tensor_scale: Any, rows: int) -> Any:
         return door.scale(tensor_scale, "tensor_scale", rows)
 
     @classmethod
-    def of_own(cls, arrays, *parts):
+    def of_own(cls, arrays: Arrays, *parts: Any) -> Self:
         """Of parts that the package has just made, to which the door would say nothing."""
         made = cls.__new__(cls)
         made._hold(*parts)
@@ -52,41 +59,71 @@ class Matrix:
         return made
 
     @classmethod
-    def of_seen(cls, places, *parts):
+    def of_seen(cls, places: Places, *parts: Any) -> Self:
         """Of parts that came through the door when they were at these places."""
         made = cls.__new__(cls)
         made._hold(*parts)
         made._places = places
         return made
 
-    def _hold(self, codes, scales, rows, k, tensor_scale, scale_layout, format="nvfp4"):
+    def _hold(self, codes: Array, scales: Array, rows: int, k: int, tensor_scale: Any,
+              scale_layout: str, format: str = "nvfp4") -> None:
         self._codes, self._scales, self._tensor_scale = codes, scales, tensor_scale
         self._rows, self._k, self._scale_layout = rows, k, scale_layout
         self._format = format
         self._scale_rows = rows_of_a_scale(tensor_scale, rows)
-        self._doors = {}
+        self._doors: dict[str, Door] = {}
 
     codes = property(lambda self: self._codes)
     scales = property(lambda self: self._scales)
-    rows = property(lambda self: self._rows)
-    k = property(lambda self: self._k)
     tensor_scale = property(lambda self: self._tensor_scale)
-    scale_layout = property(lambda self: self._scale_layout)
-    format = property(lambda self: self._format)
-    block = property(lambda self: _BLOCKS[self._format])  # elements that share a scale
-    shape = property(lambda self: (self._rows, self._k))
-    # Whether the parts stand for tensors, into which operators alone can look.
-    traced = property(lambda self: self._traced)
-    # How many rows share a tensor scale: 0 where all of them do. A product takes 1 in a alone, and
-    # more in b alone.
-    scale_rows = property(lambda self: self._scale_rows)
-    has_row_scales = property(lambda self: self.scale_rows == 1)
+
+    @property
+    def rows(self) -> int:
+        return self._rows
+
+    @property
+    def k(self) -> int:
+        return self._k
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._rows, self._k
+
+    @property
+    def scale_layout(self) -> str:
+        return self._scale_layout
+
+    @property
+    def format(self) -> str:
+        return self._format
+
+    @property
+    def block(self) -> int:
+        """Elements that share a scale."""
+        return _BLOCKS[self._format]
+
+    @property
+    def traced(self) -> bool:
+        """Whether the parts stand for tensors, into which operators alone can look."""
+        return self._traced
+
+    @property
+    def scale_rows(self) -> int:
+        """How many rows share a tensor scale: 0 where all of them do. A product takes 1 in a
+        alone, and more in b alone."""
+        return self._scale_rows
+
+    @property
+    def has_row_scales(self) -> bool:
+        return self.scale_rows == 1
+
     # The tensor scale of all rows, or of each part of them; 1.0 in a Stack that has one for each
     # group: its group_scales.
     common_scale = property(lambda self: self._tensor_scale)
-    group_scales = None
+    group_scales: Any = None
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         scale = self.tensor_scale if isinstance(self.tensor_scale, float) else "on the device"
         if self.scale_rows:
             scale = f"for each {'row' if self.has_row_scales else f'{self.scale_rows} rows'}"
@@ -97,21 +134,21 @@ class Matrix:
                 f"{type(self).__name__}([{self.rows}, {self.k}], {self.format}, scales "
                 f"{self.scale_layout})")
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         """A copy and what is unpickled come through the door, with arrays of their own, and with
         what a subclass keeps beside them."""
         beside = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         return type(self), (self._codes, self._scales, self._rows, self._k, self._tensor_scale,
                             self._scale_layout, self._format), beside or None
 
-    def replace(self, **parts):
+    def replace(self, **parts: Any) -> Self:
         """The same matrix with these parts in place of its own."""
         own = {"codes": self.codes, "scales": self.scales, "rows": self.rows, "k": self.k,
                "tensor_scale": self.tensor_scale, "scale_layout": self.scale_layout,
                "format": self.format}
         return type(self)(**{**own, **parts})
 
-    def current(self):
+    def current(self) -> Self:
         """Itself, where its arrays lie as when they came through the door; else through it again.
         NumPy can shrink an array in place, so its arrays always do; those of a matrix that
         torch.compile made come through it now."""
@@ -120,16 +157,16 @@ class Matrix:
             return self.replace()
         return self
 
-    def places(self, arrays):
+    def places(self, arrays: Arrays) -> Places:
         """Addresses of codes, scales and a tensor scale that is an array."""
         scale = self._tensor_scale
         return (arrays.address(self._codes), arrays.address(self._scales),
                 None if type(scale) is float else arrays.address(scale))
 
-    def moved_to(self, places):
+    def moved_to(self, places: Places) -> bool:
         return places != self._places
 
-    def door(self, beside):
+    def door(self, beside: str) -> Door:
         """For operands beside this matrix, which the caller calls so."""
         door = self._doors.get(beside)
         if door is None:
@@ -137,29 +174,31 @@ class Matrix:
         return door
 
 
-def rows_of_a_scale(tensor_scale, rows):
+def rows_of_a_scale(tensor_scale: Any, rows: int) -> int:
     """How many rows share each of several tensor scales; 0 where there is one."""
-    shape = getattr(tensor_scale, "shape", ())
+    shape: Shape = getattr(tensor_scale, "shape", ())
     if len(shape) != 1 or shape[0] == 1:
         return 0
     return 1 if shape[0] == rows else rows // shape[0]
 
 
-def row_bytes(k):
+def row_bytes(k: int) -> int:
     """Bytes of a row of codes: rows start at multiples of 16 bytes, as the GEMM wants them."""
     return (k + 31) // 32 * 16
 
 
-def scale_bytes(rows, k, scale_layout, format="nvfp4"):
-    return abi.lib.nvfp4_scale_bytes_for(rows, k, layout_number(scale_layout), abi.FORMATS[format])
+def scale_bytes(rows: int, k: int, scale_layout: str, format: str = "nvfp4") -> int:
+    bytes_: int = abi.lib.nvfp4_scale_bytes_for(rows, k, layout_number(scale_layout),
+                                                abi.FORMATS[format])
+    return bytes_
 
 
-def block_of(format):
+def block_of(format: str) -> int:
     """How many elements share a scale."""
     return number_of(format, _BLOCKS, "format")
 
 
-def number_of(name, table, what):
+def number_of(name: str | None, table: Mapping[Any, int], what: str) -> int:
     try:
         return table[name]
     except (KeyError, TypeError):
@@ -167,12 +206,12 @@ def number_of(name, table, what):
         raise ValueError(f"{what} is {name!r}; there are {known}") from None
 
 
-def layout_number(scale_layout):
+def layout_number(scale_layout: str) -> int:
     return number_of(scale_layout, abi.LAYOUTS, "scale_layout")
 
 
-def constant_and_tensor(scale):
+def constant_and_tensor(scale: Any) -> tuple[float, Any]:
     """A tensor scale as the factor that goes into alpha, and the tensor that the device reads."""
     if isinstance(scale, (int, float)):
-        return abi.c_float(scale).value, None  # the bits that the device would read
+        return c_float(scale).value, None  # the bits that the device would read
     return 1.0, scale

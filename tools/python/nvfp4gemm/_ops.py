@@ -6,9 +6,13 @@ function. A Packed goes in and comes out as its parts.
 
 No operator writes what it is given. Where there is an out, the operator looks at it as a call at
 once does, makes a result of its own, and what is traced ends in a copy into out."""
+from __future__ import annotations
+
 import math
 import weakref
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from typing import Any
 
 from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
 import torch
@@ -58,7 +62,7 @@ class _Seen:
     with the codes; holds no tensor, so that memory goes when its owner does. Where arrays have
     moved since, _device looks at them again."""
 
-    def __init__(self, matrix):
+    def __init__(self, matrix: Matrix) -> None:
         scale = matrix.tensor_scale
         self.scales = weakref.ref(matrix.scales)
         self.scale = scale if isinstance(scale, float) else weakref.ref(scale)
@@ -66,14 +70,15 @@ class _Seen:
         self.format = matrix.format
         matrix.codes._nvfp4gemm = self
 
-    def fits(self, scales, scale, layout, format, k):
+    def fits(self, scales: torch.Tensor, scale: Any, layout: str, format: str, k: int) -> bool:
         same = self.scale == scale if isinstance(scale, float) else (
             isinstance(self.scale, weakref.ref) and self.scale() is scale)
         return same and self.scales() is scales and (
             (self.layout, self.format, self.k) == (layout, format, k))
 
 
-def _part(codes, scales, tensor_scale, factor, layout, format, k):
+def _part(codes: torch.Tensor, scales: torch.Tensor | None, tensor_scale: torch.Tensor | None,
+          factor: float, layout: str, format: str, k: int) -> Any:
     if scales is None:
         return codes
     scale = factor if tensor_scale is None else tensor_scale
@@ -89,9 +94,13 @@ def _part(codes, scales, tensor_scale, factor, layout, format, k):
 
 @torch.library.impl(_library, "mm", "CompositeExplicitAutograd")
 @torch.library.impl(_library, "mm_without_gradient", "CompositeExplicitAutograd")
-def _mm(a, a_scales, a_tensor_scale, a_factor, a_layout, a_format, b, b_scales, b_tensor_scale,
-        b_factor, b_layout, b_format, k, out_dtype, bias, activation, c, alpha, beta,
-        batch_invariant, launch, _a_source, out=None, a_name="a", b_name="b"):
+def _mm(a: torch.Tensor, a_scales: torch.Tensor | None, a_tensor_scale: torch.Tensor | None,
+        a_factor: float, a_layout: str, a_format: str, b: torch.Tensor, b_scales: torch.Tensor,
+        b_tensor_scale: torch.Tensor | None, b_factor: float, b_layout: str, b_format: str, k: int,
+        out_dtype: torch.dtype | None, bias: torch.Tensor | None, activation: str | None,
+        c: torch.Tensor | None, alpha: float, beta: float, batch_invariant: bool,
+        launch: str | None, _a_source: torch.Tensor | None, out: torch.Tensor | None = None,
+        a_name: str = "a", b_name: str = "b") -> torch.Tensor:
     one = _part(a, a_scales, a_tensor_scale, a_factor, a_layout, a_format, k)
     two = _part(b, b_scales, b_tensor_scale, b_factor, b_layout, b_format, k)
     d = _eager.mm(one, two, out_dtype, bias, activation, c, alpha, beta, None, batch_invariant,
@@ -104,13 +113,14 @@ def _mm(a, a_scales, a_tensor_scale, a_factor, a_layout, a_format, b, b_scales, 
     return d
 
 
-def _as_written(out, b, name, shape):
+def _as_written(out: torch.Tensor | None, b: Matrix, name: str,
+                shape: Sequence[int]) -> torch.Tensor:
     """out [.., n] as the rows of a result, where a call at once would write there."""
     rows, _ = b.door(name).result(out, "out", math.prod(shape[:-1]), shape[-1])
     return rows
 
 
-def _apart(out, *read):
+def _apart(out: torch.Tensor, *read: torch.Tensor | None) -> None:
     begin, end = span(out)
     for x in read:
         if x is not None:
@@ -119,20 +129,21 @@ def _apart(out, *read):
                 raise ValueError("out shares memory with what is read")
 
 
-def _is_same(out, c):
+def _is_same(out: torch.Tensor, c: torch.Tensor) -> bool:
     """Whether c is out, which may be added to itself."""
     c = c.reshape(out.shape)
     return (c.data_ptr(), c.dtype, c.stride()) == (out.data_ptr(), out.dtype, out.stride())
 
 
-def _together(one, what, others):
+def _together(one: torch.Tensor, what: str, others: Mapping[str, torch.Tensor | None]) -> None:
     """Raises where another operand lies elsewhere."""
     for name, operand in others.items():
         if operand is not None and operand.device != one.device:
             raise ValueError(f"{name} lies on {operand.device}, {what} on {one.device}")
 
 
-def _result_type(a, a_scales, out_dtype):
+def _result_type(a: torch.Tensor, a_scales: torch.Tensor | None,
+                 out_dtype: torch.dtype | None) -> torch.dtype:
     if out_dtype is not None:
         return out_dtype
     return torch.float16 if a_scales is not None else a.dtype
@@ -140,9 +151,13 @@ def _result_type(a, a_scales, out_dtype):
 
 @torch.library.register_fake("nvfp4gemm::mm", lib=_library)
 @torch.library.register_fake("nvfp4gemm::mm_without_gradient", lib=_library)
-def _mm_meta(a, a_scales, a_tensor_scale, a_factor, a_layout, a_format, b, b_scales, b_tensor_scale,
-             b_factor, b_layout, b_format, k, out_dtype, bias, activation, c, alpha, beta,
-             batch_invariant, launch, a_source, out=None, a_name="a", b_name="b"):
+def _mm_meta(a: torch.Tensor, a_scales: torch.Tensor | None, a_tensor_scale: torch.Tensor | None,
+             a_factor: float, a_layout: str, a_format: str, b: torch.Tensor, b_scales: torch.Tensor,
+             b_tensor_scale: torch.Tensor | None, b_factor: float, b_layout: str, b_format: str,
+             k: int, out_dtype: torch.dtype | None, bias: torch.Tensor | None,
+             activation: str | None, c: torch.Tensor | None, alpha: float, beta: float,
+             batch_invariant: bool, launch: str | None, a_source: torch.Tensor | None,
+             out: torch.Tensor | None = None, a_name: str = "a", b_name: str = "b") -> torch.Tensor:
     _together(b, b_name, {
         a_name: a, f"{a_name}'s scales": a_scales, f"{a_name}'s tensor_scale": a_tensor_scale,
         f"{b_name}'s scales": b_scales, f"{b_name}'s tensor_scale": b_tensor_scale, "bias": bias,
@@ -150,7 +165,8 @@ def _mm_meta(a, a_scales, a_tensor_scale, a_factor, a_layout, a_format, b, b_sca
     return _made(a, a_scales, b.shape[0], out_dtype, out, a_name)
 
 
-def _made(x, x_scales, n, out_dtype, out, name="x"):
+def _made(x: torch.Tensor, x_scales: torch.Tensor | None, n: int, out_dtype: torch.dtype | None,
+          out: torch.Tensor | None, name: str = "x") -> torch.Tensor:
     """The result of a meta function, after a look at what may be known of out. The caller calls
     x so."""
     shape = (*x.shape[:-1], n)
@@ -161,7 +177,7 @@ def _made(x, x_scales, n, out_dtype, out, name="x"):
     return x.new_empty(shape, dtype=_result_type(x, x_scales, out_dtype))
 
 
-def _remember(ctx, inputs, output):
+def _remember(ctx: Any, inputs: Sequence[Any], output: torch.Tensor) -> None:
     """What the gradients of y = alpha a b^T + beta c + bias need: b, and types and shapes."""
     a, bias, c, a_source = inputs[0], inputs[14], inputs[16], inputs[21]
     ctx.activation = inputs[15]
@@ -174,23 +190,23 @@ def _remember(ctx, inputs, output):
     ctx.source = a_source is not None
 
 
-def _remember_of_operator(ctx, inputs, output):
+def _remember_of_operator(ctx: Any, inputs: Sequence[Any], output: torch.Tensor) -> None:
     _remember(ctx, inputs, output)
     _refuse_activation(ctx)
 
 
-def _refuse_activation(ctx):
+def _refuse_activation(ctx: Any) -> None:
     if ctx.activation is not None:
         raise ValueError(f"a gradient is required, and activation {ctx.activation!r} inside the "
                          "product has none; apply it to the result")
 
 
-def _dequantized(ctx, dtype):
+def _dequantized(ctx: Any, dtype: torch.dtype) -> torch.Tensor:
     b = [held if tensor is None else tensor for tensor, held in zip(ctx.saved_tensors, ctx.b)]
     return torch.ops.nvfp4gemm.dequantize(*b, dtype)
 
 
-def _gradients(ctx, dy):
+def _gradients(ctx: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     """Of a or its source, of bias and of c."""
     needs, (x, bias, c) = ctx.needs_input_grad, ctx.like
     rows = dy.reshape(-1, dy.shape[-1])
@@ -210,7 +226,7 @@ torch.library.register_autograd("nvfp4gemm::mm", _gradients, setup_context=_reme
                                 lib=_library)
 
 
-def _differentiated():
+def _differentiated() -> bool:
     """Inside a gradient of torch.func or forward-mode AD, which torch does not teach operators."""
     if Torch.compiling():
         return False
@@ -228,22 +244,22 @@ class _Product(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(*arguments):
+    def forward(*arguments: Any) -> Any:
         return torch.ops.nvfp4gemm.mm_without_gradient(*arguments)
 
     @staticmethod
-    def setup_context(ctx, inputs, output):
+    def setup_context(ctx: Any, inputs: Sequence[Any], output: torch.Tensor) -> None:
         _remember(ctx, inputs, output)
         ctx.save_for_forward(*(t if isinstance(t, torch.Tensor) else None for t in inputs[6:13]))
         ctx.result = output.dtype, output.shape
 
     @staticmethod
-    def backward(ctx, dy):
+    def backward(ctx: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         _refuse_activation(ctx)
         return _gradients(ctx, dy)
 
     @staticmethod
-    def jvp(ctx, *tangents):
+    def jvp(ctx: Any, *tangents: Any) -> torch.Tensor | None:
         """alpha ta b^T + tbias + beta tc, where ta is a's tangent or its source's."""
         _refuse_activation(ctx)
         (dtype, shape), ta = ctx.result, tangents[21 if ctx.source else 0]
@@ -259,17 +275,17 @@ class _Product(torch.autograd.Function):
         return made
 
 
-def _cast_for(device, operator):
+def _cast_for(device: str, operator: Callable[..., Any]) -> Callable[..., Any]:
     """The operator under autocast: a in autocast's type where it is not quantized, and so is the
     result unless out_dtype says more. Bias and c are read in their own types."""
-    def cast(a, a_scales, *arguments):
-        dtype, arguments = torch.get_autocast_dtype(device), list(arguments)
+    def cast(a: torch.Tensor, a_scales: torch.Tensor | None, *arguments: Any) -> Any:
+        dtype, others = torch.get_autocast_dtype(device), list(arguments)
         if a_scales is None and a.is_floating_point() and a.dtype != torch.float64:
             a = a.to(dtype)
-        if arguments[11] is None:
-            arguments[11] = dtype
+        if others[11] is None:
+            others[11] = dtype
         with torch.autocast(device, enabled=False):
-            return operator(a, a_scales, *arguments)
+            return operator(a, a_scales, *others)
     return cast
 
 
@@ -279,7 +295,9 @@ for _device, _key in (("cuda", "AutocastCUDA"), ("cpu", "AutocastCPU")):
 
 
 @torch.library.impl(_library, "quantize", "CompositeExplicitAutograd")
-def _quantize(x, tensor_scale, value, word, scale_layout, format):
+def _quantize(x: torch.Tensor, tensor_scale: torch.Tensor | None, value: float | None,
+              word: str | None, scale_layout: str,
+              format: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     given = next((one for one in (tensor_scale, value, word) if one is not None), None)
     codes, scales, rows, k, scale, *_ = _eager.quantize(x, given, scale_layout, format)
     if not isinstance(scale, torch.Tensor):
@@ -293,7 +311,7 @@ def _quantize(x, tensor_scale, value, word, scale_layout, format):
     return codes, scales, scale
 
 
-def _count_of_scales(rows, k, layout, format):
+def _count_of_scales(rows: int, k: int, layout: str, format: str) -> int:
     """nvfp4_scale_bytes_for(), of sizes that may be symbols."""
     across = k // block_of(format)
     if layout == "linear":
@@ -302,7 +320,9 @@ def _count_of_scales(rows, k, layout, format):
 
 
 @torch.library.register_fake("nvfp4gemm::quantize", lib=_library)
-def _quantize_meta(x, tensor_scale, value, word, scale_layout, format):
+def _quantize_meta(x: torch.Tensor, tensor_scale: torch.Tensor | None, value: float | None,
+                   word: str | None, scale_layout: str,
+                   format: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     rows, k = math.prod(x.shape[:-1]), x.shape[-1]
     scales = _count_of_scales(rows, k, scale_layout, format)
     return (x.new_empty((rows, row_bytes(k)), dtype=torch.uint8),
@@ -311,32 +331,44 @@ def _quantize_meta(x, tensor_scale, value, word, scale_layout, format):
 
 
 @torch.library.impl(_library, "dequantize", "CompositeExplicitAutograd")
-def _dequantize(b, b_scales, b_tensor_scale, b_factor, b_layout, b_format, k, dtype):
+def _dequantize(b: torch.Tensor, b_scales: torch.Tensor, b_tensor_scale: torch.Tensor | None,
+                b_factor: float, b_layout: str, b_format: str, k: int,
+                dtype: torch.dtype) -> torch.Tensor:
     return _eager.dequantize(
         _part(b, b_scales, b_tensor_scale, b_factor, b_layout, b_format, k), dtype)
 
 
 @torch.library.register_fake("nvfp4gemm::dequantize", lib=_library)
-def _dequantize_meta(b, b_scales, b_tensor_scale, b_factor, b_layout, b_format, k, dtype):
+def _dequantize_meta(b: torch.Tensor, b_scales: torch.Tensor, b_tensor_scale: torch.Tensor | None,
+                     b_factor: float, b_layout: str, b_format: str, k: int,
+                     dtype: torch.dtype) -> torch.Tensor:
     return b.new_empty((b.shape[0], k), dtype=dtype)
 
 
 @torch.library.impl(_library, "convert_scales", "CompositeExplicitAutograd")
-def _convert_scales(b, b_scales, b_tensor_scale, b_factor, b_layout, b_format, k, to):
+def _convert_scales(b: torch.Tensor, b_scales: torch.Tensor, b_tensor_scale: torch.Tensor | None,
+                    b_factor: float, b_layout: str, b_format: str, k: int, to: str) -> torch.Tensor:
     part = _part(b, b_scales, b_tensor_scale, b_factor, b_layout, b_format, k)
     return _eager.with_scales(part, to).scales
 
 
 @torch.library.register_fake("nvfp4gemm::convert_scales", lib=_library)
-def _convert_scales_meta(b, b_scales, b_tensor_scale, b_factor, b_layout, b_format, k, to):
+def _convert_scales_meta(b: torch.Tensor, b_scales: torch.Tensor,
+                         b_tensor_scale: torch.Tensor | None, b_factor: float, b_layout: str,
+                         b_format: str, k: int, to: str) -> torch.Tensor:
     return b.new_empty((_count_of_scales(b.shape[0], k, to, b_format),), dtype=torch.uint8)
 
 
 @torch.library.impl(_library, "gated", "CompositeExplicitAutograd")
-def _gated(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, gate, gate_scales,
-           gate_tensor_scale, gate_factor, gate_layout, gate_format, up, up_scales, up_tensor_scale,
-           up_factor, up_layout, up_format, k, out_dtype, gate_bias, up_bias, activation, limit,
-           alpha, beta, batch_invariant, launch, out):
+def _gated(x: torch.Tensor, x_scales: torch.Tensor | None, x_tensor_scale: torch.Tensor | None,
+           x_factor: float, x_layout: str, x_format: str, gate: torch.Tensor,
+           gate_scales: torch.Tensor, gate_tensor_scale: torch.Tensor | None, gate_factor: float,
+           gate_layout: str, gate_format: str, up: torch.Tensor, up_scales: torch.Tensor,
+           up_tensor_scale: torch.Tensor | None, up_factor: float, up_layout: str, up_format: str,
+           k: int, out_dtype: torch.dtype | None, gate_bias: torch.Tensor | None,
+           up_bias: torch.Tensor | None, activation: str | None, limit: float, alpha: float,
+           beta: float, batch_invariant: bool, launch: str | None,
+           out: torch.Tensor | None) -> torch.Tensor:
     second = Gate(_part(up, up_scales, up_tensor_scale, up_factor, up_layout, up_format, k),
                   up_bias, limit, alpha, beta)
     first = _part(gate, gate_scales, gate_tensor_scale, gate_factor, gate_layout, gate_format, k)
@@ -350,23 +382,34 @@ def _gated(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, gate, gate
 
 
 @torch.library.register_fake("nvfp4gemm::gated", lib=_library)
-def _gated_meta(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, gate, gate_scales,
-                gate_tensor_scale, gate_factor, gate_layout, gate_format, up, up_scales,
-                up_tensor_scale, up_factor, up_layout, up_format, k, out_dtype, gate_bias, up_bias,
-                activation, limit, alpha, beta, batch_invariant, launch, out):
+def _gated_meta(x: torch.Tensor, x_scales: torch.Tensor | None, x_tensor_scale: torch.Tensor | None,
+                x_factor: float, x_layout: str, x_format: str, gate: torch.Tensor,
+                gate_scales: torch.Tensor, gate_tensor_scale: torch.Tensor | None,
+                gate_factor: float, gate_layout: str, gate_format: str, up: torch.Tensor,
+                up_scales: torch.Tensor, up_tensor_scale: torch.Tensor | None, up_factor: float,
+                up_layout: str, up_format: str, k: int, out_dtype: torch.dtype | None,
+                gate_bias: torch.Tensor | None, up_bias: torch.Tensor | None,
+                activation: str | None, limit: float, alpha: float, beta: float,
+                batch_invariant: bool, launch: str | None,
+                out: torch.Tensor | None) -> torch.Tensor:
     _together(gate, "gate", {"x": x, "up": up, "gate_bias": gate_bias, "up_bias": up_bias})
     return _made(x, x_scales, gate.shape[0], out_dtype, out)
 
 
-def _stack(codes, scales, tensor_scale, factor, layout, format, groups, rows, k):
+def _stack(codes: torch.Tensor, scales: torch.Tensor, tensor_scale: torch.Tensor | None,
+           factor: float, layout: str, format: str, groups: int, rows: int, k: int) -> Stack:
     return Stack(codes.reshape(groups, rows, codes.shape[1]), scales, groups, rows, k,
                  factor if tensor_scale is None else tensor_scale, layout, format)
 
 
 @torch.library.impl(_library, "grouped", "CompositeExplicitAutograd")
-def _grouped(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, ends, weights,
-             weights_scales, weights_tensor_scale, weights_factor, weights_layout, weights_format,
-             groups, rows, k, out_dtype, bias, activation, alpha, launch, rows_hint, out):
+def _grouped(x: torch.Tensor, x_scales: torch.Tensor | None, x_tensor_scale: torch.Tensor | None,
+             x_factor: float, x_layout: str, x_format: str, ends: torch.Tensor,
+             weights: torch.Tensor, weights_scales: torch.Tensor,
+             weights_tensor_scale: torch.Tensor | None, weights_factor: float, weights_layout: str,
+             weights_format: str, groups: int, rows: int, k: int, out_dtype: torch.dtype | None,
+             bias: torch.Tensor | None, activation: str | None, alpha: float, launch: str | None,
+             rows_hint: int, out: torch.Tensor | None) -> torch.Tensor:
     stack = _stack(weights, weights_scales, weights_tensor_scale, weights_factor, weights_layout,
                    weights_format, groups, rows, k)
     held = None if out is None else _held(out, stack, "weights", (*x.shape[:-1], rows), ends, x,
@@ -377,7 +420,8 @@ def _grouped(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, ends, we
     return d.reshape(*x.shape[:-1], rows)
 
 
-def _held(out, b, name, shape, *read):
+def _held(out: torch.Tensor, b: Matrix, name: str, shape: Sequence[int],
+          *read: torch.Tensor | None) -> torch.Tensor:
     """A copy of out's rows, of which a grouped product leaves those of no group as they are."""
     rows = _as_written(out, b, name, shape)
     _apart(rows, *read)
@@ -385,20 +429,29 @@ def _held(out, b, name, shape, *read):
 
 
 @torch.library.register_fake("nvfp4gemm::grouped", lib=_library)
-def _grouped_meta(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, ends, weights,
-                  weights_scales, weights_tensor_scale, weights_factor, weights_layout,
-                  weights_format, groups, rows, k, out_dtype, bias, activation, alpha, launch,
-                  rows_hint, out):
+def _grouped_meta(x: torch.Tensor, x_scales: torch.Tensor | None,
+                  x_tensor_scale: torch.Tensor | None, x_factor: float, x_layout: str,
+                  x_format: str, ends: torch.Tensor, weights: torch.Tensor,
+                  weights_scales: torch.Tensor, weights_tensor_scale: torch.Tensor | None,
+                  weights_factor: float, weights_layout: str, weights_format: str, groups: int,
+                  rows: int, k: int, out_dtype: torch.dtype | None, bias: torch.Tensor | None,
+                  activation: str | None, alpha: float, launch: str | None, rows_hint: int,
+                  out: torch.Tensor | None) -> torch.Tensor:
     _together(weights, "weights", {"x": x, "ends": ends, "bias": bias})
     return _made(x, x_scales, rows, out_dtype, out)
 
 
 @torch.library.impl(_library, "grouped_gated", "CompositeExplicitAutograd")
-def _grouped_gated(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, ends, gate,
-                   gate_scales, gate_tensor_scale, gate_factor, gate_layout, gate_format, up,
-                   up_scales, up_tensor_scale, up_factor, up_layout, up_format, groups, rows, k,
-                   out_dtype, gate_bias, up_bias, activation, limit, alpha, beta, launch,
-                   rows_hint, out):
+def _grouped_gated(x: torch.Tensor, x_scales: torch.Tensor | None,
+                   x_tensor_scale: torch.Tensor | None, x_factor: float, x_layout: str,
+                   x_format: str, ends: torch.Tensor, gate: torch.Tensor, gate_scales: torch.Tensor,
+                   gate_tensor_scale: torch.Tensor | None, gate_factor: float, gate_layout: str,
+                   gate_format: str, up: torch.Tensor, up_scales: torch.Tensor,
+                   up_tensor_scale: torch.Tensor | None, up_factor: float, up_layout: str,
+                   up_format: str, groups: int, rows: int, k: int, out_dtype: torch.dtype | None,
+                   gate_bias: torch.Tensor | None, up_bias: torch.Tensor | None,
+                   activation: str | None, limit: float, alpha: float, beta: float,
+                   launch: str | None, rows_hint: int, out: torch.Tensor | None) -> torch.Tensor:
     first = _stack(gate, gate_scales, gate_tensor_scale, gate_factor, gate_layout, gate_format,
                    groups, rows, k)
     second = Gate(_stack(up, up_scales, up_tensor_scale, up_factor, up_layout, up_format, groups,
@@ -412,20 +465,26 @@ def _grouped_gated(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, en
 
 
 @torch.library.register_fake("nvfp4gemm::grouped_gated", lib=_library)
-def _grouped_gated_meta(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, ends, gate,
-                        gate_scales, gate_tensor_scale, gate_factor, gate_layout, gate_format, up,
-                        up_scales, up_tensor_scale, up_factor, up_layout, up_format, groups, rows,
-                        k, out_dtype, gate_bias, up_bias, activation, limit, alpha, beta, launch,
-                        rows_hint, out):
+def _grouped_gated_meta(x: torch.Tensor, x_scales: torch.Tensor | None,
+                        x_tensor_scale: torch.Tensor | None, x_factor: float, x_layout: str,
+                        x_format: str, ends: torch.Tensor, gate: torch.Tensor,
+                        gate_scales: torch.Tensor, gate_tensor_scale: torch.Tensor | None,
+                        gate_factor: float, gate_layout: str, gate_format: str, up: torch.Tensor,
+                        up_scales: torch.Tensor, up_tensor_scale: torch.Tensor | None,
+                        up_factor: float, up_layout: str, up_format: str, groups: int, rows: int,
+                        k: int, out_dtype: torch.dtype | None, gate_bias: torch.Tensor | None,
+                        up_bias: torch.Tensor | None, activation: str | None, limit: float,
+                        alpha: float, beta: float, launch: str | None, rows_hint: int,
+                        out: torch.Tensor | None) -> torch.Tensor:
     _together(gate, "gate", {"x": x, "ends": ends, "up": up, "gate_bias": gate_bias,
                              "up_bias": up_bias})
     return _made(x, x_scales, rows, out_dtype, out)
 
 
-def _one_by_one(operator):
+def _one_by_one(operator: Callable[..., Any]) -> Callable[..., Any]:
     """The batching rule of torch.vmap: a call for each member of the batch."""
-    def rule(info, in_dims, *arguments):
-        def member(i):
+    def rule(info: Any, in_dims: Sequence[int | None], *arguments: Any) -> tuple[Any, Any]:
+        def member(i: int) -> Any:
             return operator(*(x if dim is None else x.select(dim, i)
                               for x, dim in zip(arguments, in_dims)))
 
@@ -436,7 +495,7 @@ def _one_by_one(operator):
     return rule
 
 
-def _batched_mm(info, in_dims, *arguments):
+def _batched_mm(info: Any, in_dims: Sequence[int | None], *arguments: Any) -> tuple[Any, Any]:
     """One product where a alone has the batch, as its leading dimension."""
     alone = in_dims[0] is not None and not any(dim is not None for dim in in_dims[1:])
     operator = torch.ops.nvfp4gemm.mm_without_gradient
@@ -458,13 +517,14 @@ _PRODUCTS = {"mm": (12, 1), "mm_without_gradient": (12, 1), "gated": (18, 2), "g
              "grouped_gated": (21, 2)}
 
 
-def _count_flops():
+def _count_flops() -> None:
     """For torch.utils.flop_counter: 2 m n k for each product. A counter has the formulas of the
     time at which it was made, so those that count already are given ours."""
     counters = [mode.counter for mode in _get_current_dispatch_mode_stack()
                 if isinstance(mode, flop_counter._FlopCounterMode)]
     for name, (place, products) in _PRODUCTS.items():
-        def flops(*arguments, out_shape=None, place=place, products=products):
+        def flops(*arguments: Any, out_shape: Any = None, place: int = place,
+                  products: int = products) -> int:
             return 2 * products * math.prod(out_shape) * arguments[place]
 
         packet = getattr(torch.ops.nvfp4gemm, name)
@@ -476,7 +536,7 @@ def _count_flops():
 _count_flops()
 
 
-def _parts(x):
+def _parts(x: Any) -> tuple[Any, ...]:
     """A Packed or a tensor as the operators take it."""
     if not isinstance(x, Matrix):
         return x, None, None, 1.0, "", ""
@@ -485,7 +545,8 @@ def _parts(x):
             1.0 if tensor else x.tensor_scale, x.scale_layout, x.format)
 
 
-def _looked_at(b, name, n, first, out_dtype, out, /, **operands):
+def _looked_at(b: Matrix, name: str, n: int, first: Any, out_dtype: Any, out: torch.Tensor | None,
+               /, **operands: Any) -> torch.dtype | None:
     """The result's type. Operands go through the door of a call at once here, before torch casts,
     traces or copies them; those that stand for tensors, and all that torch.compile traces, when the
     operator runs. The result has n columns, and as many rows as `first`."""
@@ -504,7 +565,7 @@ def _looked_at(b, name, n, first, out_dtype, out, /, **operands):
     return out.dtype
 
 
-def _look(door, operand, what):
+def _look(door: Door, operand: Any, what: str) -> bool:
     """Whether the operand is a tensor with memory, and none that stands for one."""
     packed = isinstance(operand, Matrix)
     door.together(operand.codes if packed else operand, what)
@@ -515,8 +576,10 @@ def _look(door, operand, what):
     return True
 
 
-def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch,
-       a_source, gradient, names):
+def mm(a: Any, b: Matrix, out_dtype: Any, bias: torch.Tensor | None, activation: str | None,
+       c: torch.Tensor | None, alpha: Any, beta: Any, out: torch.Tensor | None,
+       batch_invariant: bool, launch: str | None, a_source: torch.Tensor | None, gradient: bool,
+       names: tuple[str, ...]) -> torch.Tensor:
     """`gradient` is whether an operand requires one, `names` what the caller calls a and b."""
     out_dtype = _looked_at(b, names[1], b.rows, a, out_dtype, out,
                            **{names[0]: a, "bias": bias, "c": c})
@@ -534,7 +597,7 @@ def mm(a, b, out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, 
     return _into(out, operator(*arguments))
 
 
-def _into(out, d):
+def _into(out: torch.Tensor | None, d: torch.Tensor) -> torch.Tensor:
     if out is None:
         return d
     if not Torch.compiling() and _is_batched(d) and not _is_batched(out):
@@ -544,12 +607,14 @@ def _into(out, d):
         return out.copy_(d.reshape(out.shape))
 
 
-def _of_inference(out):
+def _of_inference(out: torch.Tensor) -> bool:
     """Whether out may be written in inference mode alone."""
     return not Torch.compiling() and out.is_inference() and not torch.is_inference_mode_enabled()
 
 
-def gated(x, gate, out_dtype, bias, activation, second, out, batch_invariant, launch):
+def gated(x: Any, gate: Matrix, out_dtype: Any, bias: torch.Tensor | None, activation: str | None,
+          second: Gate, out: torch.Tensor | None, batch_invariant: bool,
+          launch: str | None) -> torch.Tensor:
     """`second` is a Gate."""
     out_dtype = _looked_at(gate, "gate", gate.rows, x, out_dtype, out, x=x, gate_bias=bias,
                            up=second.b2, up_bias=second.bias2)
@@ -558,7 +623,9 @@ def gated(x, gate, out_dtype, bias, activation, second, out, batch_invariant, la
         activation, second.limit, second.alpha, second.beta, batch_invariant, launch, out))
 
 
-def grouped(x, ends, weights, out_dtype, bias, activation, alpha, out, launch, rows_hint):
+def grouped(x: Any, ends: torch.Tensor, weights: Stack, out_dtype: Any, bias: torch.Tensor | None,
+            activation: str | None, alpha: Any, out: torch.Tensor | None, launch: str | None,
+            rows_hint: int) -> torch.Tensor:
     out_dtype = _looked_at(weights, "weights", weights.rows_of_a_group, x, out_dtype, out, x=x,
                            ends=ends, bias=bias)
     return _into(out, torch.ops.nvfp4gemm.grouped(
@@ -567,7 +634,9 @@ def grouped(x, ends, weights, out_dtype, bias, activation, alpha, out, launch, r
         out))
 
 
-def grouped_gated(x, ends, gate, out_dtype, bias, activation, second, out, launch, rows_hint):
+def grouped_gated(x: Any, ends: torch.Tensor, gate: Stack, out_dtype: Any,
+                  bias: torch.Tensor | None, activation: str | None, second: Gate,
+                  out: torch.Tensor | None, launch: str | None, rows_hint: int) -> torch.Tensor:
     """`second` is a Gate."""
     out_dtype = _looked_at(gate, "gate", gate.rows_of_a_group, x, out_dtype, out, x=x, ends=ends,
                            gate_bias=bias, up=second.b2, up_bias=second.bias2)
@@ -577,7 +646,7 @@ def grouped_gated(x, ends, gate, out_dtype, bias, activation, second, out, launc
         launch, size(rows_hint, "rows_hint"), out))
 
 
-def quantize(x, tensor_scale, scale_layout, format):
+def quantize(x: torch.Tensor, tensor_scale: Any, scale_layout: str, format: str) -> tuple[Any, ...]:
     tensor, word = isinstance(tensor_scale, torch.Tensor), isinstance(tensor_scale, str)
     door = Door(x, "x")
     _look(door, x, "x")
@@ -591,20 +660,20 @@ def quantize(x, tensor_scale, scale_layout, format):
             scale_layout, format)
 
 
-def _without_tangent(x):
+def _without_tangent(x: torch.Tensor) -> torch.Tensor:
     """x, through which nothing passes in quantize()."""
     if _forward_ad._current_level < 0:
         return x
     return _forward_ad.unpack_dual(x).primal
 
 
-def dequantize(packed, dtype):
+def dequantize(packed: Matrix, dtype: torch.dtype | None) -> torch.Tensor:
     dtype = torch.float32 if dtype is None else dtype
     _eager.float_type(Torch, dtype, "dtype")
     return torch.ops.nvfp4gemm.dequantize(*_parts(packed), packed.k, dtype)
 
 
-def with_scales(packed, scale_layout):
+def with_scales(packed: Matrix, scale_layout: str) -> Matrix:
     layout_number(scale_layout)
     if scale_layout == packed.scale_layout:
         return packed

@@ -4,7 +4,10 @@ others, and our own modules that need torch.
 
 This is the only place that imports late. It is an attribute of a module because torch.compile reads
 those while it traces, where it refuses a call of the import machinery."""
+from __future__ import annotations
+
 import importlib
+from typing import Any
 
 _MODULES = {
     "device": "nvfp4gemm._device",
@@ -18,7 +21,7 @@ _MODULES = {
 }
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = globals()[name] = importlib.import_module(_MODULES[name])

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: MIT
 """What quantize() makes and mm() multiplies."""
+from __future__ import annotations
+
+from typing import Any
+
 from nvfp4gemm import _eager, _optional, _slices
 from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._matrix import Matrix
+from nvfp4gemm._types import DType, Self, Shape
 
 
 class Packed(Matrix):
@@ -27,35 +32,41 @@ class Packed(Matrix):
     replace(codes=...) makes another Packed.
     """
 
-    input_scale = pre_quant_scale = None  # of a checkpoint's weight, see checkpoints.load()
-    parts = None  # of what checkpoints.fuse() made: how many rows each of its parts had
+    # What a checkpoint has beside its weight, see checkpoints.load().
+    input_scale: Any = None
+    pre_quant_scale: Any = None
+    parts: Shape | None = None  # of what checkpoints.fuse() made: how many rows each part had
 
-    def replace(self, **parts):
+    def replace(self, **parts: Any) -> Self:
         made = super().replace(**parts)
         if made.rows == self.rows:
             made.parts = self.parts
         return made
 
-    def dequantize(self, dtype=None):
+    def dequantize(self, dtype: DType | None = None) -> Any:
         """The values, [rows, k]; float32 if no dtype is given."""
         if arrays_of(self.codes, "codes").observed() or self.traced:
             return _optional.ops.dequantize(self, dtype)
         return _eager.dequantize(self, dtype)
 
-    def with_scales(self, scale_layout):
+    def with_scales(self, scale_layout: str) -> Self:
         """The same matrix, its scales in that layout; codes are shared, not copied."""
         if arrays_of(self.codes, "codes").observed() or self.traced:
-            return _optional.ops.with_scales(self, scale_layout)
-        return _eager.with_scales(self, scale_layout)
+            made: Self = _optional.ops.with_scales(self, scale_layout)
+        else:
+            made = _eager.with_scales(self, scale_layout)
+        return made
 
-    def slice_rows(self, begin, end):
+    def slice_rows(self, begin: int, end: int) -> Self:
         """Rows begin to end. Codes are shared, and so are 128x4 scales where begin is a multiple of
         128; else scales are converted. Where groups of rows have a tensor scale each, rows are all
         of one group, or begin and end are multiples of 64."""
-        return _slices.rows(self, begin, end)
+        made: Self = _slices.rows(self, begin, end)
+        return made
 
-    def slice_k(self, begin, end):
+    def slice_k(self, begin: int, end: int) -> Self:
         """Columns begin to end of k, multiples of 16, in MXFP4 of 32. Codes are shared where begin
         is a multiple of 32; 128x4 scales are copied where begin is at a tile of 4 scales, else
         converted."""
-        return _slices.k(self, begin, end)
+        made: Self = _slices.k(self, begin, end)
+        return made

@@ -2,9 +2,15 @@
 """The header of a safetensors file: 8 bytes with the length of a JSON object, that object, then the
 tensors' bytes one after the other without gaps. A header is refused where the package safetensors
 refuses it, since whatever else it says would be read as weights."""
+from __future__ import annotations
+
 import json
 import os
 import re
+from collections.abc import Iterable
+from typing import Any
+
+from nvfp4gemm._types import Entry, Shape
 
 # The most that the package safetensors reads; the header of 100,000 tensors has a tenth of it.
 _MOST_HEADER = 100_000_000
@@ -19,7 +25,7 @@ _BITS = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "BOOL": 8, "U8": 8, "I8": 8, "F8_E
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def shown(text):
+def shown(text: str) -> str:
     """Text with \\xNN or \\uNNNN for control characters: names in files are anybody's."""
     return _CONTROL.sub(lambda found: "\\x{:02x}".format(ord(found[0])) if found[0] < "\u0100" else
                         f"\\u{ord(found[0]):04x}", text)
@@ -28,7 +34,7 @@ def shown(text):
 class FormatError(ValueError):
     """A file that is not what its name says."""
 
-    def __init__(self, file, text):
+    def __init__(self, file: str, text: str) -> None:
         super().__init__(shown(f"{file} {text}"))
         self.file = file
 
@@ -36,7 +42,7 @@ class FormatError(ValueError):
 _DEEPEST = 64  # containers around a value, as `nvfp4 check` has it
 
 
-def _check_depth(said):
+def _check_depth(said: Any) -> None:
     """Level by level, since Python's own limit depends on its version and on the caller."""
     level = [said]
     for _ in range(_DEEPEST):
@@ -47,7 +53,7 @@ def _check_depth(said):
         raise ValueError("JSON nested too deeply")
 
 
-def _object(pairs):
+def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object without equal keys."""
     found = {}
     for name, value in pairs:
@@ -57,13 +63,13 @@ def _object(pairs):
     return found
 
 
-def parse_json(text, **options):
+def parse_json(text: str | bytes, **options: Any) -> Any:
     """JSON without equal keys. ValueError in words for everything else, deep nesting too."""
     try:
         said = json.loads(text, object_pairs_hook=_object, **options)
         if isinstance(said, (dict, list)):
             _check_depth(said)
-        if (b"\\u" if isinstance(text, bytes) else "\\u") in text:
+        if (b"\\u" in text if isinstance(text, bytes) else "\\u" in text):
             json.dumps(said, ensure_ascii=False).encode()
         return said
     except RecursionError:
@@ -76,11 +82,11 @@ def parse_json(text, **options):
         raise ValueError(f"JSON that is none: {error}") from None
 
 
-def _natural(value):
+def _natural(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def _entry(name, entry):
+def _entry(name: str, entry: Any) -> tuple[str, Shape, int, int]:
     """(dtype, shape, begin, end) of a tensor in the header."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"{name!r} is not described by dtype, shape and data_offsets")
@@ -103,7 +109,7 @@ def _entry(name, entry):
     return dtype, tuple(shape), begin, end
 
 
-def _entries(head, size):
+def _entries(head: dict[str, Any], size: int) -> list[tuple[str, str, Shape, int, int]]:
     """The tensors in the order of their bytes, which follow each other from 0 to size."""
     found = [(name, *_entry(name, entry)) for name, entry in head.items()]
     found.sort(key=lambda entry: entry[3:])
@@ -117,14 +123,14 @@ def _entries(head, size):
     return found
 
 
-def _metadata(head):
+def _metadata(head: dict[str, Any]) -> dict[str, str]:
     metadata = head.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise ValueError("__metadata__ is no object of strings")
     return metadata
 
 
-def read_header(file):
+def read_header(file: str) -> tuple[dict[str, str], list[Entry]]:
     """(metadata, [(name, dtype, shape, first byte in the file, bytes)])."""
     with open(file, "rb") as opened:
         whole = os.fstat(opened.fileno()).st_size

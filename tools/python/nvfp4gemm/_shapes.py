@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: MIT
 """A layer of a checkpoint, and whether its tensors have the types and shapes that the rows
 NVFP4_SHAPE of tools/nvfp4/dialects.def say."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nvfp4gemm import _dialects
 from nvfp4gemm._dialects import SHAPES, STACKED
+from nvfp4gemm._files import Tensor
 
 
 class Refusal(Exception):
     """Why a layer is not loaded: the tensor, what it is, what was expected."""
 
-    def __init__(self, tensor, what, expected):
+    def __init__(self, tensor: str, what: str, expected: str) -> None:
         super().__init__(tensor, what, expected)
         self.tensor, self.what, self.expected = tensor, what, expected
 
@@ -21,25 +25,25 @@ class Layer(NamedTuple):
 
     name: str
     dialect: _dialects.Dialect
-    parts: dict
-    beside: dict
+    parts: dict[str, Tensor]
+    beside: dict[str, Tensor]
     by_name: bool
 
 
-def elements(shape):
+def elements(shape: Sequence[int]) -> int:
     count = 1
     for size in shape:
         count *= size
     return count
 
 
-def _codes_row(layer):
+def _codes_row(layer: Layer) -> tuple[str, list[str]]:
     """(types, the dimensions) of the layer's codes."""
     types, shape = next(row[2:] for row in SHAPES if row[:2] == [layer.dialect.layout, "codes"])
     return types, shape.split(", ")
 
 
-def size_of(layer):
+def size_of(layer: Layer) -> tuple[int | None, int, int]:
     """(experts or None, n, k)."""
     dims, shape = _codes_row(layer)[1], layer.parts["codes"].shape
     experts = shape[0] if len(shape) > len(dims) else None
@@ -47,7 +51,7 @@ def size_of(layer):
     return experts, shape[-len(dims)], shape[1 - len(dims)] * int(divisor or 1)
 
 
-def _value(text, n, k):
+def _value(text: str, n: int, k: int) -> int:
     """A product of n, k and numbers, each perhaps divided, then rounded up."""
     total = 1
     for term in text.split(" * "):
@@ -59,14 +63,14 @@ def _value(text, n, k):
     return total
 
 
-def _words(shapes):
+def _words(shapes: Iterable[Sequence[int]]) -> str:
     return " or ".join(str(list(shape)) for shape in shapes)
 
 
-def check_types_and_shapes(layer):
-    rows = [(part, types, shape, layer.parts.get(part) or layer.beside.get(part))
-            for layout, part, types, shape in SHAPES if layout in (layer.dialect.layout, "any")]
-    rows = [row for row in rows if row[3] is not None]
+def check_types_and_shapes(layer: Layer) -> None:
+    known = {**layer.beside, **layer.parts}
+    rows = [(part, types, shape, known[part]) for layout, part, types, shape in SHAPES
+            if layout in (layer.dialect.layout, "any") and part in known]
     for _, types, _, tensor in rows:
         if types and tensor.dtype not in types.split(" or "):
             raise Refusal(tensor.name, f"of {tensor.dtype}", types)
@@ -79,7 +83,7 @@ def check_types_and_shapes(layer):
             _check_shape(layer, tensor, shape, n, k, part == "scales")
 
 
-def _check_codes(layer):
+def _check_codes(layer: Layer) -> None:
     codes, dims = layer.parts["codes"], _codes_row(layer)[1]
     words, stacked = ", ".join(dims), len(codes.shape) > len(dims)
     what = f"of shape {list(codes.shape)}"
@@ -93,7 +97,7 @@ def _check_codes(layer):
         raise Refusal(codes.name, what, "k, a multiple of 16")
 
 
-def _check_shape(layer, tensor, shape, n, k, scales):
+def _check_shape(layer: Layer, tensor: Tensor, shape: str, n: int, k: int, scales: bool) -> None:
     experts, codes = size_of(layer)[0], layer.parts["codes"].shape
     stack = () if experts is None else (experts,)
     fits = [(*stack, *(_value(dim, n, k) for dim in one.split(", ")))
@@ -109,7 +113,7 @@ def _check_shape(layer, tensor, shape, n, k, scales):
     raise Refusal(tensor.name, f"of shape {list(tensor.shape)}", expected)
 
 
-def _check_count(tensor, experts):
+def _check_count(tensor: Tensor, experts: int | None) -> None:
     count = elements(tensor.shape)
     if count not in (1, experts):
         raise Refusal(tensor.name, f"{count} values, shape {list(tensor.shape)}",

@@ -4,17 +4,21 @@
 128x4 scales lie in tiles of 128 rows x 4 scales, 64 of k in NVFP4. A slice that begins at a tile
 takes whole tiles, of which what lies after its end is padding; any other goes through linear scales
 and back."""
+from __future__ import annotations
+
 import math
+from typing import Any
 
 from nvfp4gemm import abi
 from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._door import whole
-from nvfp4gemm._matrix import row_bytes
+from nvfp4gemm._matrix import Matrix, row_bytes
+from nvfp4gemm._types import Array, Arrays
 
 TILE_ROWS, TILE_BYTES = 128, 512
 
 
-def _check(begin, end, size, what, unit):
+def _check(begin: int, end: int, size: int, what: str, unit: int) -> None:
     whole(begin, "begin"), whole(end, "end")
     if not 0 <= begin <= end <= size:
         raise ValueError(f"{what} {begin} to {end} are none of 0 to {size}")
@@ -22,24 +26,24 @@ def _check(begin, end, size, what, unit):
         raise ValueError(f"{what} {begin} to {end} are no multiples of {unit}")
 
 
-def _tiles(packed):
+def _tiles(packed: Matrix) -> Array:
     """The bytes of 128x4 scales as [tiles of rows, tiles of k, bytes]."""
     across = -(-packed.k // (4 * packed.block))
     return packed.scales.reshape(-1, across, TILE_BYTES)
 
 
-def _aligned(x):
+def _aligned(x: Array) -> Array:
     """x itself where its address is a multiple of 16, as a GEMM wants it; else a copy."""
     arrays = arrays_of(x, "x")
     return arrays.copy(x) if _lies_apart(arrays, x) else x
 
 
-def _lies_apart(arrays, x):
+def _lies_apart(arrays: Arrays, x: Array) -> bool:
     """From multiples of 16 bytes; what is traced has no address, and operators look at it."""
     return not (arrays.compiling() or arrays.traced(x)) and arrays.address(x) % 16 != 0
 
 
-def rows(packed, begin, end):
+def rows(packed: Any, begin: int, end: int) -> Any:
     _check(begin, end, packed.rows, "rows", 1)
     if packed.scale_layout == "128x4":
         if begin % TILE_ROWS:
@@ -54,7 +58,7 @@ def rows(packed, begin, end):
     return packed.replace(**parts)
 
 
-def _tensor_scales(packed, begin, end):
+def _tensor_scales(packed: Matrix, begin: int, end: int) -> Array:
     """Those of rows begin to end, of which each group is as large as both cuts allow."""
     scales, each = packed.tensor_scale, packed.scale_rows
     first, last = begin // each, max(end - 1, begin) // each
@@ -68,7 +72,7 @@ def _tensor_scales(packed, begin, end):
     return scales[begin // width:end // width]
 
 
-def k(packed, begin, end):
+def k(packed: Any, begin: int, end: int) -> Any:
     block, tile = packed.block, 4 * packed.block
     _check(begin, end, packed.k, "k", block)
     arrays = arrays_of(packed.codes, "codes")

@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Weights of several groups, as experts have them, and the products of all groups in one launch."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from nvfp4gemm import _optional, abi
 from nvfp4gemm._door import Door, number, size
 from nvfp4gemm._eager import beside, result_type
-from nvfp4gemm._gemm import describe_grouped, group_alphas
+from nvfp4gemm._gemm import Gate, describe_grouped, group_alphas
 from nvfp4gemm._matrix import Matrix, scale_bytes
+from nvfp4gemm._types import AnyArray, Array, Arrays, DType, Self
 
 
 class Stack(Matrix):
@@ -18,8 +24,9 @@ class Stack(Matrix):
     Arrays are used, copied and refused as those of a Packed. stack() makes one of matrices.
     """
 
-    def __init__(self, codes, scales, groups, rows, k, tensor_scale=1.0, scale_layout="128x4",
-                 format="nvfp4"):
+    def __init__(self, codes: AnyArray, scales: AnyArray, groups: int, rows: int, k: int,
+                 tensor_scale: float | AnyArray = 1.0, scale_layout: str = "128x4",
+                 format: str = "nvfp4") -> None:
         groups, each = size(groups, "groups"), size(rows, "rows")
         door = Door(codes, "codes")
         codes = door.bytes(codes, "codes")
@@ -29,42 +36,52 @@ class Stack(Matrix):
         super().__init__(codes.reshape((groups * each, codes.shape[2])), scales, groups * each, k,
                          tensor_scale, scale_layout, format)
 
-    groups = property(lambda self: self._groups)
-    rows_of_a_group = property(lambda self: self._each)
-    bytes_of_a_group = property(
-        lambda self: scale_bytes(self._each, self.k, self.scale_layout, self.format))
-
-    scale_rows = 0  # the rows of a group have one tensor scale
+    @property
+    def groups(self) -> int:
+        return self._groups
 
     @property
-    def group_scales(self):
+    def rows_of_a_group(self) -> int:
+        return self._each
+
+    @property
+    def bytes_of_a_group(self) -> int:
+        return scale_bytes(self._each, self.k, self.scale_layout, self.format)
+
+    @property
+    def scale_rows(self) -> int:
+        return 0  # the rows of a group have one tensor scale
+
+    @property
+    def group_scales(self) -> Any:
         several = getattr(self._tensor_scale, "ndim", 0) == 1 and self._tensor_scale.shape[0] > 1
         return self._tensor_scale if several else None
 
     @property
-    def common_scale(self):
+    def common_scale(self) -> Any:
         return self._tensor_scale if self.group_scales is None else 1.0
 
-    def _bytes_of_scales(self, rows, k, scale_layout, format):
+    def _bytes_of_scales(self, rows: int, k: int, scale_layout: str, format: str) -> int:
         return self._groups * scale_bytes(self._each, k, scale_layout, format)
 
-    def _scale_through(self, door, tensor_scale, rows):
+    def _scale_through(self, door: Door, tensor_scale: Any, rows: int) -> Any:
         return door.scale_of_groups(tensor_scale, "tensor_scale", self._groups)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         codes = self._codes.reshape((self._groups, self._each, self._codes.shape[1]))
         return type(self), (codes, self._scales, self._groups, self._each, self._k,
                             self._tensor_scale, self._scale_layout, self._format)
 
-    def replace(self, **parts):
+    def replace(self, **parts: Any) -> Self:
         made, own = self.__reduce__()
         if "codes" in parts and parts["codes"].ndim == 2:
             parts["codes"] = parts["codes"].reshape((self._groups, self._each, -1))
         names = ("codes", "scales", "groups", "rows", "k", "tensor_scale", "scale_layout", "format")
-        return made(**{**dict(zip(names, own)), **parts})
+        stack: Self = made(**{**dict(zip(names, own)), **parts})
+        return stack
 
 
-def stack(matrices):
+def stack(matrices: Iterable[Matrix]) -> Stack:
     """A Stack of Packed that are alike: shape, format, layout of scales. Copies them. Each has one
     tensor scale and keeps it; where it lies on a device, nothing waits for it."""
     matrices = list(matrices)
@@ -87,7 +104,7 @@ def stack(matrices):
                  first.k, _scale_of(arrays, matrices), first.scale_layout, first.format)
 
 
-def _scale_of(arrays, matrices):
+def _scale_of(arrays: Arrays, matrices: Sequence[Matrix]) -> Any:
     """One where all have the same number or the same array, else float32 [groups]."""
     scales = [one.tensor_scale for one in matrices]
     numbers = all(isinstance(scale, float) for scale in scales)
@@ -97,7 +114,9 @@ def _scale_of(arrays, matrices):
                           scale.reshape(-1) for scale, one in zip(scales, matrices)])
 
 
-def product(x, ends, b, out_dtype, bias, activation, alpha, out, launch, rows_hint, gate=None):
+def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array | None,
+            activation: str | None, alpha: Any, out: Array | None, launch: str | None,
+            rows_hint: int, gate: Gate | None = None) -> Array:
     """grouped_linear() of an x that needs no quantizing, or with a Gate grouped_gated_linear()."""
     name = "weights" if gate is None else "gate"
     door = b.door(name)
@@ -123,8 +142,9 @@ def product(x, ends, b, out_dtype, bias, activation, alpha, out, launch, rows_hi
     if bias is not None:
         bias = door.vector(bias, "bias" if gate is None else "gate_bias", n)
     if gate is not None:
-        if gate.b2.groups != b.groups:
-            raise ValueError(f"gate has {b.groups} groups, up has {gate.b2.groups}")
+        groups = getattr(gate.b2, "groups", None)
+        if groups != b.groups:
+            raise ValueError(f"gate has {b.groups} groups, up has {groups}")
         gate = beside(door, b, n, bias, gate, "up")
     d, order = None, abi.ROW_MAJOR
     if out is not None:

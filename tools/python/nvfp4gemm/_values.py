@@ -2,17 +2,23 @@
 """What the values of a layer say that no name and no type does: a tensor scale that is inverted or
 0, scales that are lost, scales in the other of two layouts. docs/integration.md has the statistics;
 `nvfp4 check` computes the same."""
+from __future__ import annotations
+
 import math
+from collections.abc import Iterable
+from typing import Any
 
 from nvfp4gemm import _optional
 from nvfp4gemm._dialects import LIMIT
-from nvfp4gemm._shapes import Refusal, size_of
+from nvfp4gemm._shapes import Layer, Refusal, size_of
+from nvfp4gemm._types import Array
+from nvfp4gemm._weights import Weight
 
 _TILE_ROWS, _TILE_SCALES = 128, 4
 _LARGEST_CODE = 6
 
 
-def _ue4m3(byte):
+def _ue4m3(byte: int) -> float:
     exponent, mantissa = byte >> 3, byte & 7
     return math.ldexp(mantissa if exponent == 0 else 8 + mantissa, max(exponent, 1) - 10)
 
@@ -21,7 +27,7 @@ def _ue4m3(byte):
 _LOGS = [math.log2(max(_ue4m3(byte & 0x7F), 2.0 ** -9)) for byte in range(256)]
 
 
-def check_values(layer, made, expert):
+def check_values(layer: Layer, made: Weight, expert: int | None) -> None:
     """Refuses a Weight with 128x4 scales whose values cannot be a layer's."""
     if made.format != "nvfp4":
         return
@@ -42,11 +48,11 @@ def check_values(layer, made, expert):
         _check_lost(layer, made, scales, expert)
 
 
-def _largest(scales, t):
+def _largest(scales: Array, t: float) -> float:
     return _LARGEST_CODE * _ue4m3(int(scales.max())) * t
 
 
-def _check_lost(layer, made, scales, expert):
+def _check_lost(layer: Layer, made: Weight, scales: Array, expert: int | None) -> None:
     """The sentence that `nvfp4 check` has."""
     blocks = made.codes[:, :made.k // 2].reshape(made.rows, -1, made.block // 2)
     used = ((blocks & 0x77) != 0).any(-1).reshape(-1)
@@ -61,11 +67,12 @@ class Layouts:
     """Whether scales lie as their layer's dialect says, which their statistics tell where both
     layouts have the same size."""
 
-    def __init__(self, arrays, layers):
-        self.arrays, self._proof = arrays, None
-        self._named = [layer for layer in layers if getattr(layer, "by_name", False)]
+    def __init__(self, arrays: Any, layers: Iterable[Layer | Refusal]) -> None:
+        self.arrays = arrays
+        self._proof: bool | None = None
+        self._named = [layer for layer in layers if isinstance(layer, Layer) and layer.by_name]
 
-    def check(self, layer, scales, tiles, expert):
+    def check(self, layer: Layer, scales: Array, tiles: bool, expert: int | None) -> None:
         """Refuses the scales of a layer, or of an expert of it, as the file has them."""
         linear, tiled = self._structures(layer, scales) or (0, 0)
         own, other = (tiled, linear) if tiles else (linear, tiled)
@@ -80,20 +87,20 @@ class Layouts:
                           f"{layer.dialect.title}'s, and no scales tell 128x4 tiles from linear "
                           "ones", "a declaration of its layout")
 
-    def _proved(self):
+    def _proved(self) -> bool:
         """Whether some layer of that name has scales that speak for the layout of its dialect."""
         if self._proof is None:
             self._proof = any(map(self._speaks, self._named))
         return self._proof
 
-    def _speaks(self, layer):
+    def _speaks(self, layer: Layer) -> bool:
         _, n, k = size_of(layer)
         if n % _TILE_ROWS or k // 16 % _TILE_SCALES:
             return True  # linear scales would have another size
         seen = self._structures(layer, self.arrays.bytes_of(layer.parts["scales"]))
         return bool(seen and seen[1] >= LIMIT["other_layout"] * seen[0] > 0)
 
-    def _structures(self, layer, scales):
+    def _structures(self, layer: Layer, scales: Array) -> tuple[float, float] | None:
         """How much rows or columns explain of them, read as linear and as tiles; None where that
         cannot be told."""
         _, n, k = size_of(layer)
@@ -109,18 +116,18 @@ class Layouts:
         return (_structure(logs.reshape(rows, across)),
                 _structure(tiles.swapaxes(1, 3).reshape(rows, across)))
 
-    def _logs(self, scales):
+    def _logs(self, scales: Array) -> Array:
         if self.arrays.device is None:
             return _optional.numpy.array(_LOGS)[scales]
         torch = _optional.torch
         return torch.tensor(_LOGS, dtype=torch.float64)[scales.cpu().long()]
 
 
-def _structure(logs):
+def _structure(logs: Array) -> float:
     return max(_between_over_inside(logs), _between_over_inside(logs.swapaxes(0, 1)))
 
 
-def _between_over_inside(groups):
+def _between_over_inside(groups: Array) -> float:
     """The variance of the means of rows over what chance would make of the variance in them."""
     count, items = groups.shape
     means = groups.mean(1)
@@ -128,4 +135,4 @@ def _between_over_inside(groups):
     between = float(((means - means.mean()) ** 2).sum())
     if inside == 0:
         return 0.0
-    return items * between / (count - 1) * count * (items - 1) / inside
+    return float(items * between / (count - 1) * count * (items - 1) / inside)

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: MIT
 """A Packed of arrays that another program stored, after a look at each of them."""
+from __future__ import annotations
+
 import math
+from typing import Any
 
 from nvfp4gemm._door import Door, flag
 from nvfp4gemm._matrix import block_of, number_of, row_bytes, scale_bytes
 from nvfp4gemm._packed import Packed
+from nvfp4gemm._types import AnyArray, Array, Arrays, Self
 
 NIBBLES = {"low_first": False, "high_first": True}
 
@@ -20,30 +24,31 @@ class Weight(Packed):
                      that quantized the weight; mm() refuses such a weight
     """
 
-    dialect = bias = input_scale = pre_quant_scale = None
+    dialect: str | None = None
+    bias: Any = None
 
-    def beside(self, **parts):
+    def beside(self, **parts: Any) -> Self:
         """The same matrix with these of dialect, bias, input_scale and pre_quant_scale."""
         made = self.replace()
         vars(made).update(parts)
         return made
 
-    def replace(self, **parts):
+    def replace(self, **parts: Any) -> Self:
         made = super().replace(**parts)
         made.dialect, made.bias = self.dialect, self.bias
         made.input_scale, made.pre_quant_scale = self.input_scale, self.pre_quant_scale
         return made
 
-    def slice_rows(self, begin, end):
+    def slice_rows(self, begin: int, end: int) -> Self:
         made = super().slice_rows(begin, end)
         return made if self.bias is None else made.beside(bias=self.bias[begin:end])
 
-    def slice_k(self, begin, end):
+    def slice_k(self, begin: int, end: int) -> Self:
         made, scale = super().slice_k(begin, end), self.pre_quant_scale
         return made if scale is None else made.beside(pre_quant_scale=scale[begin:end])
 
 
-def tensor_scale_of(value, *, divides=False, what="tensor_scale"):
+def tensor_scale_of(value: float, *, divides: bool = False, what: str = "tensor_scale") -> float:
     """The multiplier of a stored tensor scale. A divisor of 0 and what is not finite or is negative
     are refused: every element of the matrix would be wrong."""
     if not math.isfinite(value) or value < 0 or (divides and value == 0):
@@ -52,14 +57,14 @@ def tensor_scale_of(value, *, divides=False, what="tensor_scale"):
     return 1 / value if divides else value
 
 
-def _refuse_first(mask, scales, what):
+def _refuse_first(mask: Array, scales: Array, what: str) -> None:
     if bool(mask.any()):
         row, block = divmod(int((mask.reshape(-1) * 1).argmax()), scales.shape[1])
         raise ValueError(f"the scale of row {row}, block {block} is "
                          f"{int(scales[row, block]):#04x}, {what}")
 
 
-def _checked(arrays, codes, scales):
+def _checked(arrays: Arrays, codes: Array, scales: Array) -> Array:
     """Linear scales [n, k / 16]. Negative ones are refused, and NaN over codes that are not 0; NaN
     over a block of zeros becomes 0, since the tensor core would multiply it."""
     _refuse_first((scales > 0x80) & (scales != 0xFF), scales, "negative; UE4M3 has no sign")
@@ -69,7 +74,7 @@ def _checked(arrays, codes, scales):
     return arrays.copy(scales * (scales < 0x7F))
 
 
-def _checked_ue8m0(arrays, codes, scales, block):
+def _checked_ue8m0(arrays: Arrays, codes: Array, scales: Array, block: int) -> Array:
     """The same of UE8M0 scales, of which 0xFF is NaN and none is 0 or negative. NaN over a block of
     zeros becomes the smallest scale."""
     nan = scales == 0xFF
@@ -78,8 +83,9 @@ def _checked_ue8m0(arrays, codes, scales, block):
     return arrays.copy(scales * (scales != 0xFF))
 
 
-def weight(codes, scales, tensor_scale=1.0, *, divides=False, scale_layout="linear",
-           nibbles="low_first", format="nvfp4"):
+def weight(codes: AnyArray, scales: AnyArray, tensor_scale: float | AnyArray = 1.0, *,
+           divides: bool = False, scale_layout: str = "linear", nibbles: str = "low_first",
+           format: str = "nvfp4") -> Weight:
     """A Packed [n, k] of a checkpoint's arrays, NumPy or torch.
 
     codes         uint8 [n, k / 2], the element with the lower k in the low nibble, or in the high

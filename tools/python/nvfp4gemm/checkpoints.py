@@ -6,19 +6,23 @@ conventions and their sources.
     layers = nvfp4gemm.checkpoints.load("model/", device="cuda")
     y = nvfp4gemm.linear(x, layers["model.layers.0.mlp.up_proj"])
 """
+from __future__ import annotations
+
 import struct
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, overload
 
 from nvfp4gemm import _layers, _optional, layouts
 from nvfp4gemm._dialects import FUSED
-from nvfp4gemm._files import Checkpoint, Reader
+from nvfp4gemm._files import Checkpoint, Reader, Tensor
 from nvfp4gemm._fused import Unfusable, fuse
 from nvfp4gemm._safetensors import FormatError, shown
-from nvfp4gemm._shapes import Refusal, elements, size_of
+from nvfp4gemm._shapes import Layer, Refusal, elements, size_of
+from nvfp4gemm._types import Array, Device, Path, Self
 from nvfp4gemm._values import Layouts, check_values
-from nvfp4gemm._weights import tensor_scale_of, weight
+from nvfp4gemm._weights import Weight, tensor_scale_of, weight
 
-__all__ = ["FUSED", "CheckpointError", "Problem", "fuse", "load", "weight"]
+__all__ = ["FUSED", "CheckpointError", "Problem", "Weight", "fuse", "load", "weight"]
 
 _SHOWN = 10
 
@@ -31,14 +35,14 @@ class Problem(NamedTuple):
     tensor: str | None
     text: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.text
 
 
 class CheckpointError(ValueError):
     """Layers that load() refuses. problems has a Problem for each."""
 
-    def __init__(self, problems):
+    def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = problems
         lines = [str(problem) for problem in problems[:_SHOWN]]
         if len(problems) > _SHOWN:
@@ -46,7 +50,17 @@ class CheckpointError(ValueError):
         super().__init__("\n".join(lines))
 
 
-def load(path, device=None, *, names=None, strict=True, fused=None):
+@overload
+def load(path: Path, device: Device = None, *, names: Iterable[str] | None = None,
+         strict: Literal[True] = True, fused: Mapping[str, Sequence[str]] | None = None
+         ) -> dict[str, Weight]: ...
+@overload
+def load(path: Path, device: Device = None, *, names: Iterable[str] | None = None,
+         strict: Literal[False], fused: Mapping[str, Sequence[str]] | None = None
+         ) -> tuple[dict[str, Weight], list[Problem]]: ...
+def load(path: Path, device: Device = None, *, names: Iterable[str] | None = None,
+         strict: bool = True, fused: Mapping[str, Sequence[str]] | None = None
+         ) -> dict[str, Weight] | tuple[dict[str, Weight], list[Problem]]:
     """{layer: weight} of the NVFP4 linear layers in a safetensors or GGUF file or a folder of them.
     What else the checkpoint has is left alone. A weight is a Packed with the attributes dialect,
     bias, input_scale and pre_quant_scale. Each of stacked experts is a layer of its own: X[0], ..
@@ -96,7 +110,8 @@ def load(path, device=None, *, names=None, strict=True, fused=None):
     return loaded if strict else (loaded, problems)
 
 
-def _with_parts(names, wholes):
+def _with_parts(names: Iterable[str],
+                wholes: dict[str, list[str]]) -> tuple[set[str], dict[str, list[str]]]:
     """(names, and those of the parts of what is fused, of all experts or of one; the wholes that
     names ask for)."""
     wanted, asked = set(names), {}
@@ -108,18 +123,20 @@ def _with_parts(names, wholes):
     return wanted, asked
 
 
-def _fuse_all(loaded, layers, wholes, finder, kept):
+def _fuse_all(loaded: dict[str, Weight], layers: Mapping[str, Any], wholes: dict[str, list[str]],
+              finder: _layers.Finder, kept: set[str]) -> list[Problem]:
     """Puts each whole in place of its parts, but for those that are kept; returns a Problem for
     each that they do not make."""
-    problems, experts = [], {}
+    problems: list[Problem] = []
+    experts: dict[str, list[str]] = {}
     for name in loaded:
         layer, bracket, expert = name.partition("[")
         experts.setdefault(layer, []).append(bracket + expert)
     for whole, parts in wholes.items():
         for expert in experts.get(parts[0], ()):
-            weights = [loaded.get(part + expert) for part in parts]
+            weights = [loaded[part + expert] for part in parts if part + expert in loaded]
             try:
-                if None not in weights:
+                if len(weights) == len(parts):
                     loaded[whole + expert] = fuse(weights)
             except Unfusable as error:
                 problems.append(_problem(finder, whole + expert, _refusal(
@@ -131,7 +148,7 @@ def _fuse_all(loaded, layers, wholes, finder, kept):
     return problems
 
 
-def _refusal(layer, error):
+def _refusal(layer: Layer, error: Unfusable) -> Refusal:
     """What fuse() said of a layer, with the tensor's name."""
     other = "input_divisor" if error.use == "input_scale" else error.use
     tensor = (layer.parts.get(error.use) or layer.beside.get(error.use) or
@@ -139,7 +156,7 @@ def _refusal(layer, error):
     return Refusal(tensor.name, error.what, error.expected)
 
 
-def _problem(finder, name, refusal):
+def _problem(finder: _layers.Finder, name: str, refusal: Refusal) -> Problem:
     file = finder.file_of(name, refusal.tensor)
     return Problem(file, name, refusal.tensor,
                    shown(f"{file}: layer {name}: {refusal.tensor} is {refusal.what}; expected "
@@ -149,23 +166,24 @@ def _problem(finder, name, refusal):
 class _Arrays:
     """Tensors of files as arrays of NumPy, or of torch on a device."""
 
-    def __init__(self, device):
-        self.device, self._reader, self._opened = device, Reader(), {}
-        self._safe = None
+    def __init__(self, device: Device) -> None:
+        self.device, self._reader = device, Reader()
+        self._opened: dict[str, Any] = {}
+        self._safe: Any = None
         if device is not None:
             try:
                 self._safe = _optional.safetensors.safe_open
             except ImportError:
                 pass
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._reader.close()
         self._opened = {}
 
-    def bytes_of(self, tensor, expert=None):
+    def bytes_of(self, tensor: Tensor, expert: int | None = None) -> Array:
         """The tensor, or one expert's part of it, as uint8 in its shape; types of other sizes as
         one dimension."""
         whole, tensor = expert is None, _expert(tensor, expert)
@@ -182,11 +200,12 @@ class _Arrays:
         read = torch.frombuffer(self._reader.bytes_of(tensor), dtype=torch.uint8)
         return read.reshape(shape).to(self.device)
 
-    def floats(self, tensor):
+    def floats(self, tensor: Tensor) -> list[Any]:
         """Its values as Python's, read without the device."""
-        data = self._reader.bytes_of(tensor)
+        data: bytes | bytearray = self._reader.bytes_of(tensor)
+        kind: str | None = "f"
         if tensor.dtype == "BF16":
-            data, kind = b"".join(b"\0\0" + data[i:i + 2] for i in range(0, len(data), 2)), "f"
+            data = b"".join(b"\0\0" + data[i:i + 2] for i in range(0, len(data), 2))
         else:
             kind = {"F32": "f", "F16": "e", "F64": "d", "I64": "q", "I32": "i", "U8": "B",
                     "BOOL": "B"}.get(tensor.dtype)
@@ -194,7 +213,7 @@ class _Arrays:
             raise Refusal(tensor.name, f"of {tensor.dtype}", "F32")
         return list(struct.unpack(f"<{len(data) // struct.calcsize(kind)}{kind}", data))
 
-    def float32(self, tensor, part=None):
+    def float32(self, tensor: Tensor, part: int | None = None) -> Array:
         """A row of values as an array: row `part` of two dimensions, or all of one."""
         values = self.floats(tensor)
         if part is not None:
@@ -203,7 +222,7 @@ class _Arrays:
             return _optional.numpy.array(values, "float32")
         return _optional.torch.tensor(values, dtype=_optional.torch.float32, device=self.device)
 
-    def bias(self, tensor, part=None):
+    def bias(self, tensor: Tensor, part: int | None = None) -> Array:
         """As float32()'s, of the type that it has in the file where torch reads it."""
         values = self.float32(tensor, part)
         if self.device is None:
@@ -213,12 +232,13 @@ class _Arrays:
 
 
 
-def _one_of(values, expert):
+def _one_of(values: Sequence[Any], expert: int) -> Any:
     """The value of an expert, where there may be one for all."""
     return values[0] if len(values) == 1 else values[expert]
 
 
-def _load(layer, arrays, judge, wanted):
+def _load(layer: Layer | Refusal, arrays: _Arrays, judge: Layouts,
+          wanted: set[str] | None) -> dict[str, Weight]:
     """{name: weight} of a layer; of stacked experts, of those that are wanted."""
     if isinstance(layer, Refusal):
         raise layer
@@ -228,13 +248,13 @@ def _load(layer, arrays, judge, wanted):
         _layers.read_declaration(declared, arrays._reader.bytes_of(declared))
     if experts is None:
         return {layer.name: _matrix(layer, arrays, judge, None)}
-    whole = wanted is None or layer.name in wanted
+    whole = wanted is not None and layer.name in wanted
     names = {expert: f"{layer.name}[{expert}]" for expert in range(experts)}
     return {name: _matrix(layer, arrays, judge, expert) for expert, name in names.items()
-            if whole or name in wanted}
+            if wanted is None or whole or name in wanted}
 
 
-def _matrix(layer, arrays, judge, expert):
+def _matrix(layer: Layer, arrays: _Arrays, judge: Layouts, expert: int | None) -> Weight:
     row = expert or 0
     made = _packed(layer, arrays, judge, _tensor_scale(layer, arrays, row), expert)
     check_values(layer, made, expert)
@@ -246,7 +266,7 @@ def _matrix(layer, arrays, judge, expert):
         pre_quant_scale=_pre_quant_scale(layer, arrays))
 
 
-def _expert(tensor, expert):
+def _expert(tensor: Tensor, expert: int | None) -> Tensor:
     """The part of a stacked tensor that is one expert's."""
     if expert is None:
         return tensor
@@ -255,7 +275,7 @@ def _expert(tensor, expert):
                            name=f"{tensor.name}[{expert}]")
 
 
-def _tensor_scale(layer, arrays, row):
+def _tensor_scale(layer: Layer, arrays: _Arrays, row: int) -> float:
     tensor = layer.parts.get("tensor_scale")
     if tensor is None:
         return 1.0
@@ -266,18 +286,18 @@ def _tensor_scale(layer, arrays, row):
         raise Refusal(tensor.name, f"{value:g}", str(error).partition("expected ")[2]) from None
 
 
-def _input_scale(layer, arrays, row):
+def _input_scale(layer: Layer, arrays: _Arrays, row: int) -> float | None:
     for use in ("input_scale", "input_divisor"):
         tensor = layer.beside.get(use)
         if tensor is not None:
             value = _one_of(arrays.floats(tensor), row)
             if not 0 < value < float("inf"):
                 raise Refusal(tensor.name, f"{value:g}", "a finite positive number")
-            return 1 / value if use == "input_divisor" else value
+            return float(1 / value if use == "input_divisor" else value)
     return None
 
 
-def _pre_quant_scale(layer, arrays):
+def _pre_quant_scale(layer: Layer, arrays: _Arrays) -> Array | None:
     tensor = layer.beside.get("pre_quant")
     if tensor is None:
         return None
@@ -287,7 +307,8 @@ def _pre_quant_scale(layer, arrays):
     return arrays.float32(tensor)
 
 
-def _packed(layer, arrays, judge, value, expert):
+def _packed(layer: Layer, arrays: _Arrays, judge: Layouts, value: float,
+            expert: int | None) -> Weight:
     """By the dialect's layout."""
     dialect, parts = layer.dialect, layer.parts
     _, n, k = size_of(layer)
@@ -314,7 +335,8 @@ def _packed(layer, arrays, judge, value, expert):
     return made
 
 
-def _padded(layer, arrays, codes, scales, amax):
+def _padded(layer: Layer, arrays: _Arrays, codes: Array, scales: Array,
+            amax: float) -> tuple[Weight, bool]:
     """(the weight, whether its scales are in tiles)."""
     flags = {use: _one_of(arrays.floats(layer.beside[use]), 0)
              for use in ("e4m3_max", "swizzled") if use in layer.beside}

@@ -2,30 +2,34 @@
 """Matrices of 4-bit elements in the layouts of other programs: one function each. NumPy or torch
 goes in, a Packed with 128x4 scales comes out. docs/integration.md has the
 layouts and where they are written down."""
-from nvfp4gemm import _calls
-from nvfp4gemm._door import Door, flag, number, size
+from __future__ import annotations
+
+from typing import Any
+
+from nvfp4gemm._door import Door, flag, matrix, number, size
 from nvfp4gemm._matrix import block_of
 from nvfp4gemm._packed import Packed
-from nvfp4gemm._weights import weight
+from nvfp4gemm._types import AnyArray, Array, Arrays
+from nvfp4gemm._weights import Weight, weight
 
 _ORDERS = ("halves", "halves_up_first", "alternating", "alternating_up_first")
 _GGML_BLOCK, _GGML_K = 36, 64
 _GGML_MXFP4_BLOCK, _GGML_MXFP4_K = 17, 32
 
 
-def _uint8(x, what):
+def _uint8(x: Array, what: str) -> Array:
     if str(x.dtype).removeprefix("torch.") != "uint8":
         raise TypeError(f"{what} are of {x.dtype}, expected uint8")
     return x
 
 
-def _bytes_of(arrays, x, what, expected):
+def _bytes_of(arrays: Arrays, x: Array, what: str, expected: Any) -> Array:
     if arrays.size(x) != expected:
         raise ValueError(f"{what} are {arrays.size(x)} bytes, expected {expected}")
     return arrays.as_bytes(x).reshape(-1)
 
 
-def from_ggml(blocks, rows, k, scale=1.0):
+def from_ggml(blocks: AnyArray, rows: int, k: int, scale: float | AnyArray = 1.0) -> Weight:
     """ggml's and llama.cpp's NVFP4 (block_nvfp4 of GGUF files): uint8, 36 bytes for 64 elements.
 
     A block has four UE4M3 scales, then for each 16 elements 8 bytes, byte j with element j in the
@@ -51,7 +55,7 @@ def from_ggml(blocks, rows, k, scale=1.0):
                   scale)
 
 
-def from_ggml_mxfp4(blocks, rows, k):
+def from_ggml_mxfp4(blocks: AnyArray, rows: int, k: int) -> Weight:
     """ggml's and llama.cpp's MXFP4 (block_mxfp4 of GGUF files): uint8, 17 bytes for 32 elements.
 
     A block has a UE8M0 scale, then 16 bytes, byte j with element j in the low nibble and element
@@ -73,7 +77,8 @@ def from_ggml_mxfp4(blocks, rows, k):
     return weight(codes.reshape(rows, k // 2), blocks[:, :, 0], format="mxfp4")
 
 
-def from_flashinfer(codes, scales, global_scale=1.0, *, layout="128x4", format="nvfp4"):
+def from_flashinfer(codes: AnyArray, scales: AnyArray, global_scale: float | AnyArray = 1.0, *,
+                    layout: str = "128x4", format: str = "nvfp4") -> Weight:
     """What FlashInfer's nvfp4_quantize(x, global_scale, sfLayout=layout) returned, not shuffled, or
     with format="mxfp4" what its mxfp4_quantize did.
 
@@ -81,7 +86,7 @@ def from_flashinfer(codes, scales, global_scale=1.0, *, layout="128x4", format="
     global_scale  what it was given, 2688 / amax of x: a divisor. MXFP4 has none
     """
     door = Door(codes, "codes")
-    codes = _calls.matrix(door.array(codes, "codes"), "codes")
+    codes = matrix(door.array(codes, "codes"), "codes")
     rows, k, block = codes.shape[0], 2 * codes.shape[1], block_of(format)
     if format != "nvfp4" and door.value(global_scale, "global_scale") != 1:
         raise ValueError(f"global_scale is {global_scale}; {format} has none")
@@ -93,7 +98,7 @@ def from_flashinfer(codes, scales, global_scale=1.0, *, layout="128x4", format="
     return weight(codes, scales, global_scale, divides=True, scale_layout=layout, format=format)
 
 
-def from_deepgemm(codes, scales):
+def from_deepgemm(codes: AnyArray, scales: AnyArray) -> Weight:
     """DeepGEMM's FP4 with a UE8M0 scale for 32 elements (gran_k = 32), packed: MXFP4.
 
     codes   int8 or uint8 [rows, k / 2], the element with the lower k in the low nibble
@@ -102,7 +107,7 @@ def from_deepgemm(codes, scales):
             begin at multiples of 16 bytes; pass the tensor as it is, with its strides
     """
     door = Door(codes, "codes")
-    arrays, codes = door.arrays, _calls.matrix(door.array(codes, "codes"), "codes")
+    arrays, codes = door.arrays, matrix(door.array(codes, "codes"), "codes")
     scales = door.array(scales, "scales")
     for x, what, one, other in ((codes, "codes", "int8", "uint8"),
                                 (scales, "scales", "int32", "uint32")):
@@ -116,7 +121,8 @@ def from_deepgemm(codes, scales):
     return weight(arrays.as_bytes(codes), arrays.copy(scales), format="mxfp4")
 
 
-def from_transformer_engine(codes, scales, amax, *, swizzled=False, e4m3_max=448):
+def from_transformer_engine(codes: AnyArray, scales: AnyArray, amax: float | AnyArray, *,
+                            swizzled: bool = False, e4m3_max: int = 448) -> Weight:
     """A Transformer Engine NVFP4Tensor's _rowwise_data, _rowwise_scale_inv and _amax_rowwise.
 
     codes     uint8 [.., k / 2]; leading dimensions become rows
@@ -126,7 +132,7 @@ def from_transformer_engine(codes, scales, amax, *, swizzled=False, e4m3_max=448
     e4m3_max  what the tensor says as _nvfp4_e4m3_max: 448, or 256 with the 4over6 recipe
     """
     door = Door(codes, "codes")
-    codes = _calls.matrix(door.array(codes, "codes"), "codes")
+    codes = matrix(door.array(codes, "codes"), "codes")
     rows, k = codes.shape[0], 2 * codes.shape[1]
     amax = door.value(amax, "amax")
     scale = 1.0 if amax == 0 else amax / (6 * number(e4m3_max, "e4m3_max"))
@@ -138,7 +144,8 @@ def from_transformer_engine(codes, scales, amax, *, swizzled=False, e4m3_max=448
     return weight(codes, scales[:rows, :k // 16], scale)
 
 
-def split_gate_up(both, order="halves", *, block=1):
+def split_gate_up(both: AnyArray | Packed, order: str = "halves", *,
+                  block: int = 1) -> tuple[Any, Any]:
     """(gate, up) of the rows [2n, ...] that a checkpoint keeps together: a Packed, whose parts
     gated_linear() takes, or an array of one or more dimensions, as its bias is.
 
@@ -158,24 +165,23 @@ def split_gate_up(both, order="halves", *, block=1):
     up_first, alternating = order.endswith("up_first"), order.startswith("alternating")
     if block < 1 or block != 1 and not alternating:
         raise ValueError(f"block is {block}; expected 1 or more, and 1 with {order!r}")
-    packed = isinstance(both, Packed)
-    rows = both.rows if packed else _array_of_rows(both).shape[0]
+    rows = both.rows if isinstance(both, Packed) else _array_of_rows(both).shape[0]
     each = block if alternating else rows // 2
     if rows % 2 or each and rows % (2 * each):
         raise ValueError(f"both has {rows} rows, no multiple of {2 * max(each, 1)}")
-    split = _split_packed if packed else _split_array
-    parts = [split(both, i, each) for i in (0, 1)]
-    return tuple(reversed(parts)) if up_first else tuple(parts)
+    first, second = (_split_packed(both, i, each) if isinstance(both, Packed) else
+                     _split_array(both, i, each) for i in (0, 1))
+    return (second, first) if up_first else (first, second)
 
 
-def _array_of_rows(both):
+def _array_of_rows(both: Array) -> Array:
     both = Door(both, "both").array(both, "both")
     if both.ndim < 1:
         raise ValueError("both has no dimension; expected rows of gate and up")
     return both
 
 
-def _split_array(both, i, each):
+def _split_array(both: Array, i: int, each: int) -> Array:
     door = Door(both, "both")
     both = _array_of_rows(both)
     if both.shape[0] == 0:
@@ -185,7 +191,7 @@ def _split_array(both, i, each):
     return door.arrays.copy(parted[:, i]).reshape((both.shape[0] // 2, *rest))
 
 
-def _split_packed(both, i, each):
+def _split_packed(both: Packed, i: int, each: int) -> Any:
     n = both.rows // 2
     if each == n:
         return both.slice_rows(i * n, i * n + n)
@@ -196,6 +202,6 @@ def _split_packed(both, i, each):
     codes = _split_array(linear.codes, i, each)
     scales = _split_array(linear.scales.reshape((both.rows, both.k // both.block)), i, each)
     parts = {"codes": codes, "scales": scales.reshape(-1), "rows": n}
-    made = linear.replace(**parts).with_scales(both.scale_layout)
+    made: Any = linear.replace(**parts).with_scales(both.scale_layout)
     bias = getattr(both, "bias", None)
     return made if bias is None else made.beside(bias=_split_array(bias, i, each))

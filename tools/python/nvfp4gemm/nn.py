@@ -5,29 +5,37 @@
     replace_linear(model, skip=["lm_head"])                  # every torch.nn.Linear but lm_head
     load_linear(model, "model/", "cuda")                     # what an NVFP4 checkpoint has
 """
+from __future__ import annotations
+
 import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
 import torch
 
 from nvfp4gemm import _experts, _layers, checkpoints
-from nvfp4gemm._experts import Experts, Refused  # noqa: F401, for users
+from nvfp4gemm._experts import Experts, Refused
 from nvfp4gemm._files import Checkpoint
 from nvfp4gemm._linear import Linear
 from nvfp4gemm._safetensors import shown
+from nvfp4gemm._types import Device, Path
+from nvfp4gemm._weights import Weight
+
+__all__ = ["Experts", "Linear", "Refused", "in_4_bits", "load_linear", "put", "replace_linear"]
 
 
-def put(model, name, layer):
+def put(model: torch.nn.Module, name: str, layer: torch.nn.Module) -> None:
     """Puts the layer into the model, in place of what it has at that name."""
     parent, _, last = name.rpartition(".")
     setattr(model.get_submodule(parent), last, layer)
 
 
-def _skipped(name, skip):
+def _skipped(name: str, skip: Iterable[str]) -> bool:
     return any(name == part or name.endswith("." + part) for part in skip)
 
 
-def replace_linear(model, skip=(), **options):
+def replace_linear(model: torch.nn.Module, skip: Iterable[str] = (), **options: Any) -> list[str]:
     """Replaces each torch.nn.Linear inside model by a Linear of this module, in place; returns
     their names.
 
@@ -41,7 +49,7 @@ def replace_linear(model, skip=(), **options):
         if not any(_skipped(name, [part]) for name in layers):
             raise ValueError(f"skip names {part!r}, which is no torch.nn.Linear of the model")
     layers = {name: layer for name, layer in layers.items() if not _skipped(name, skip)}
-    owners = {}
+    owners: dict[int, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         owners.setdefault(id(parameter), []).append(name.rpartition(".")[0])
     for name, layer in layers.items():
@@ -57,7 +65,8 @@ def replace_linear(model, skip=(), **options):
     return list(layers)
 
 
-def _chosen(layers, names, skip):
+def _chosen(layers: Mapping[str, torch.nn.Module], names: Iterable[str] | None,
+            skip: Iterable[str]) -> list[str]:
     """Those of the model's layers and blocks of experts that load_linear is to load."""
     for part in skip:
         if not any(_skipped(name, [part]) for name in layers):
@@ -70,7 +79,9 @@ def _chosen(layers, names, skip):
     return [name for name in (layers if names is None else names) if not _skipped(name, skip)]
 
 
-def _in_4_bits(model, checkpoint, prefix, fused, whole):
+def _in_4_bits(model: torch.nn.Module, checkpoint: Checkpoint, prefix: str,
+               fused: Mapping[str, Sequence[str]],
+               whole: bool) -> tuple[set[str], dict[str, list[str]]]:
     """(Names of the model's layers and blocks of experts that the checkpoint has in 4 bits; of each
     block, the names of its matrices.) Raises, for a whole model, where it has no place for one of
     the checkpoint's."""
@@ -91,14 +102,16 @@ def _in_4_bits(model, checkpoint, prefix, fused, whole):
     return ours, experts
 
 
-def in_4_bits(model, path, *, prefix="", fused=checkpoints.FUSED):
+def in_4_bits(model: torch.nn.Module, path: Path, *, prefix: str = "",
+              fused: Mapping[str, Sequence[str]] = checkpoints.FUSED) -> list[str]:
     """Names of the model's torch.nn.Linear and blocks of experts that load_linear would load from a
     checkpoint. Raises where the model has no place for one of the checkpoint's."""
     ours, _ = _in_4_bits(model, Checkpoint(path), prefix, fused, True)
     return [name for name, _ in model.named_modules() if name in ours]
 
 
-def _available(path, prefix, chosen, model, whole, fused):
+def _available(path: Path, prefix: str, chosen: Sequence[str], model: torch.nn.Module, whole: bool,
+               fused: Mapping[str, Sequence[str]]) -> tuple[list[str], dict[str, list[str]]]:
     """Of the chosen layers, what _in_4_bits() returns. Raises where the checkpoint has nothing for
     one; warns of 16-bit ones."""
     checkpoint, blocks = Checkpoint(path), _experts.blocks_of(model)
@@ -120,7 +133,7 @@ def _available(path, prefix, chosen, model, whole, fused):
     return [name for name in chosen if name in ours], experts
 
 
-def _fitting(name, weight, old):
+def _fitting(name: str, weight: Weight, old: torch.nn.Linear) -> Weight:
     """The weight for that layer: a ComfyUI file has rows up to the next multiple of 16."""
     expected = (old.out_features, old.in_features)
     padded = (-(-old.out_features // 16) * 16, old.in_features)
@@ -131,13 +144,15 @@ def _fitting(name, weight, old):
     return weight
 
 
-def _linear(name, weight, old, options):
+def _linear(name: str, weight: Weight, old: torch.nn.Linear, options: dict[str, Any]) -> Linear:
     weight = _fitting(name, weight, old)
     return Linear(weight, weight.bias, **options)
 
 
-def load_linear(model, path, device, *, names=None, skip=(), prefix="", fused=checkpoints.FUSED,
-                **options):
+def load_linear(model: torch.nn.Module, path: Path, device: Device, *,
+                names: Iterable[str] | None = None, skip: Iterable[str] = (), prefix: str = "",
+                fused: Mapping[str, Sequence[str]] = checkpoints.FUSED,
+                **options: Any) -> list[str]:
     """Replaces those torch.nn.Linear of model that a checkpoint has in NVFP4, in place, and its
     blocks of experts, as transformers 5 has them, by Experts; returns their names. Biases are the
     checkpoint's. model may lie on the meta device. All layers are read before the first is

@@ -8,7 +8,11 @@
 Each rank is given the whole layer and keeps its part of codes and scales. Both take the weight as
 one rank would: the values of code * scale * tensor_scale do not depend on the number of ranks.
 """
+from __future__ import annotations
+
 import itertools
+from collections.abc import Sequence
+from typing import Any
 
 from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
 import torch
@@ -18,9 +22,11 @@ from nvfp4gemm import _calls, nn
 from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._door import size
 from nvfp4gemm._fused import fuse
+from nvfp4gemm._packed import Packed
+from nvfp4gemm._types import Group
 
 
-def part_of(size, unit, group=None, what="size"):
+def part_of(size: int, unit: int, group: Group = None, what: str = "size") -> tuple[int, int]:
     """(begin, end) of this rank's part: whole units, as many for each rank."""
     ranks, rank = dist.get_world_size(group), dist.get_rank(group)
     if size % (ranks * unit):
@@ -28,14 +34,14 @@ def part_of(size, unit, group=None, what="size"):
     return size // ranks * rank, size // ranks * (rank + 1)
 
 
-def _checked(layer):
+def _checked(layer: Any) -> nn.Linear:
     if not isinstance(layer, nn.Linear):
         raise TypeError(f"layer is {type(layer).__name__}; expected an nvfp4gemm.nn.Linear, as "
                         "from_float() makes it")
     return layer
 
 
-def _rows_of_parts(layer, parts):
+def _rows_of_parts(layer: nn.Linear, parts: Sequence[int] | None) -> Sequence[int]:
     if parts is None:
         return layer.parts or (layer.out_features,)
     rows = [size(n, "parts") for n in parts]
@@ -44,13 +50,13 @@ def _rows_of_parts(layer, parts):
     return rows
 
 
-def _own(packed):
+def _own(packed: Packed) -> Packed:
     """On memory of its own, so that the whole weight's can go."""
     return packed.replace(codes=packed.codes.clone(memory_format=torch.contiguous_format),
                           scales=packed.scales.clone())
 
 
-def _without_gradient(x):
+def _without_gradient(x: torch.Tensor) -> torch.Tensor:
     """x; raises where a derivative would need what the ranks do not exchange."""
     arrays = arrays_of(x, "x")
     if arrays.first_with_tangent(x) is not None:
@@ -74,7 +80,8 @@ class ColumnLinear(nn.Linear):
             of layers that it fuses; pass them where a checkpoint has such a layer as one
     """
 
-    def __init__(self, layer, *, group=None, gather=False, activation=None, parts=None):
+    def __init__(self, layer: nn.Linear, *, group: Group = None, gather: bool = False,
+                 activation: str | None = None, parts: Sequence[int] | None = None) -> None:
         rows = _rows_of_parts(_checked(layer), parts)
         ends = list(itertools.accumulate(rows))
         cuts = [tuple(end - n + at for at in part_of(n, 1, group, "out_features"))
@@ -88,7 +95,7 @@ class ColumnLinear(nn.Linear):
                          quantize_input=layer.quantize_input)
         self.group, self.gather = group, gather
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = super().forward(_without_gradient(x))
         if not self.gather:
             return y
@@ -97,7 +104,8 @@ class ColumnLinear(nn.Linear):
         if self.parts is not None:
             by_rank = [one.split(self.parts, dim=-1) for one in ranks]
             ranks = [piece for pieces in zip(*by_rank) for piece in pieces]
-        return torch.cat(ranks, dim=-1)
+        whole: torch.Tensor = torch.cat(ranks, dim=-1)
+        return whole
 
 
 class RowLinear(nn.Linear):
@@ -113,7 +121,8 @@ class RowLinear(nn.Linear):
     Where the layer quantizes its input, each rank's part of x is by its own largest value.
     """
 
-    def __init__(self, layer, *, group=None, sum_type=None):
+    def __init__(self, layer: nn.Linear, *, group: Group = None,
+                 sum_type: torch.dtype | None = None) -> None:
         if _checked(layer).activation is not None:
             raise ValueError(f"a sum over ranks comes before the activation {layer.activation!r}")
         begin, end = part_of(layer.in_features, 32, group, "in_features")
@@ -123,7 +132,7 @@ class RowLinear(nn.Linear):
                          quantize_input=layer.quantize_input)
         self.group, self.sum_type = group, sum_type
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = _calls.linear(_without_gradient(x), self.packed(), self.bias,
                           quantize_input=self.quantize_input, out_dtype=self.sum_type or x.dtype)
         dist.all_reduce(y, group=self.group)

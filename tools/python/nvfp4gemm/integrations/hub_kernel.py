@@ -8,9 +8,12 @@ on every GPU from compute capability 8.0 on, and on the CPU.
 With that variable transformers loads it in place of its own. The quantizer of transformers 5.24
 itself wants a GPU of 10.0.
 """
+from __future__ import annotations
+
 import json
 import os
 import sys
+from typing import Any
 from dataclasses import dataclass
 
 import torch
@@ -19,6 +22,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from nvfp4gemm import _calls
 from nvfp4gemm._arrays import Torch
 from nvfp4gemm._packed import Packed
+from nvfp4gemm._types import Device
 
 NAME, VERSION = "nvfp4gemm", 1
 # The folders for builds of torch with and without CUDA. They hold Python alone, which fits every
@@ -42,11 +46,11 @@ class PackedWeight:
     sf_rowmajor: torch.Tensor | None = None
 
 
-def swizzled_sf_shape(n, k):
+def swizzled_sf_shape(n: int, k: int) -> tuple[int, int]:
     return -(-n // 128) * 128, -(-k // 64)
 
 
-def pack(weight, device=None):
+def pack(weight: torch.Tensor, device: Device = None) -> PackedWeight:
     """The PackedWeight of a weight [n, k] in 16 or 32 bits, k a multiple of 16."""
     made = _calls.quantize(weight.to(device))
     n, k = made.shape
@@ -60,21 +64,21 @@ def pack(weight, device=None):
 
 # {codes: (what they and the other parts were, their Packed)}; transformers makes a PackedWeight of
 # the same tensors for each call.
-_kept = WeakIdKeyDictionary()
+_kept: Any = WeakIdKeyDictionary()
 
 
-def _state(tensor):
+def _state(tensor: torch.Tensor) -> tuple[int, int | None]:
     """What changes where a tensor's memory or values do."""
     return tensor.data_ptr(), None if tensor.is_inference() else tensor._version
 
 
-def _made(packed):
+def _made(packed: PackedWeight) -> Packed:
     # detach(): the Packed holds no key of _kept.
     return Packed(packed.qweight.detach(), packed.sf.detach().reshape(-1).view(torch.uint8),
                   packed.n, packed.k, packed.global_scale.detach())
 
 
-def _packed_of(packed):
+def _packed_of(packed: PackedWeight) -> Packed:
     """The Packed of a PackedWeight; calls keep plans by it. Where the codes' rows are no multiple
     of 16 bytes they are copied once."""
     parts = packed.qweight, packed.sf, packed.global_scale
@@ -87,15 +91,16 @@ def _packed_of(packed):
     if kept is None or kept[0] != state:
         with torch.inference_mode(inference):
             kept = _kept[packed.qweight] = state, _made(packed)
-    return kept[1]
+    made: Packed = kept[1]
+    return made
 
 
-def gemm(packed, x, quantize_input=False):
+def gemm(packed: PackedWeight, x: torch.Tensor, quantize_input: bool = False) -> torch.Tensor:
     """x [.., k] of bfloat16 or float16 times the weight: [.., n] of x's type."""
     return _calls.linear(x, _packed_of(packed), quantize_input=quantize_input)
 
 
-def write(folder):
+def write(folder: str) -> None:
     """The layout that kernels.get_local_kernel() loads: a folder for each build of torch."""
     for backend in _BACKENDS:
         variant = os.path.join(folder, "build", f"torch-{backend}")

@@ -11,18 +11,23 @@ transformers loads all the rest, which has 16 or 32 bits: a folder with layers i
 and one without 4-bit layers is refused (NotRead). One device; save_pretrained then writes the
 layers as their state_dict has them, which from_pretrained reads again.
 """
+from __future__ import annotations
+
 import os
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from safetensors import safe_open
-from transformers.quantizers import HfQuantizer
+from transformers.quantizers.base import HfQuantizer
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_QUANTIZER_MAPPING
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
 from nvfp4gemm import _experts, nn
 from nvfp4gemm._files import Checkpoint
 from nvfp4gemm._safetensors import shown
+from nvfp4gemm._types import Device
 
 # quant_method of config.json: our own, and those of other programs whose files we read.
 OWN = "nvfp4gemm"
@@ -38,7 +43,7 @@ class NotRead(ValueError):
     """A folder that is not read as it is meant. `tensor`: the first that is in no 4-bit layer and
     no weight in 16 or 32 bits; None where there are no 4-bit layers."""
 
-    def __init__(self, tensor, text):
+    def __init__(self, tensor: str | None, text: str) -> None:
         super().__init__(text)
         self.tensor = tensor
 
@@ -50,8 +55,10 @@ class Config(QuantizationConfigMixin):
     made_from        what config.json said, all of it, where another program made the folder
     """
 
-    def __init__(self, quant_method=OWN, quantize_input=False, made_from=None, **others):
-        self.quant_method, self.quantize_input = quant_method, quantize_input
+    def __init__(self, quant_method: str = OWN, quantize_input: bool = False,
+                 made_from: dict[str, Any] | None = None, **others: Any) -> None:
+        self.quant_method: Any = quant_method
+        self.quantize_input = quantize_input
         if quant_method == OWN and others:
             raise TypeError(f"there is no option {min(others)!r}")
         if quant_method != OWN:
@@ -64,17 +71,20 @@ class Quantizer(HfQuantizer):
     """Keeps the layers that a folder has in 4 bits from transformers while it loads the rest, then
     loads them."""
 
+    quantization_config: Any
     requires_calibration = True  # transformers then refuses a model in 16 bits
     is_trainable = True  # what is beside the layers
 
-    def is_serializable(self):
+    def is_serializable(self) -> bool:
         return True
 
-    def validate_environment(self, device_map=None, **_):
+    def validate_environment(self, device_map: Any = None, **_: Any) -> None:
         if device_map and isinstance(device_map, dict):
             _one_device(device_map.values())
 
-    def _process_model_before_weight_loading(self, model, checkpoint_files=None, **_):
+    def _process_model_before_weight_loading(self, model: Any,
+                                             checkpoint_files: Sequence[str] | None = None,
+                                             **_: Any) -> None:
         if not checkpoint_files or not checkpoint_files[0].endswith(".safetensors"):
             raise ValueError("4-bit layers are read from safetensors files, which "
                              "from_pretrained() has not found here")
@@ -89,7 +99,7 @@ class Quantizer(HfQuantizer):
         model._keys_to_ignore_on_load_unexpected = ignored | set(
             model._keys_to_ignore_on_load_unexpected or ())
 
-    def _process_model_after_weight_loading(self, model, **_):
+    def _process_model_after_weight_loading(self, model: Any, **_: Any) -> Any:
         # device_map="auto" is decided after preprocess_model().
         device = _one_device(parameter.device for parameter in model.parameters())
         for name, module in self.aside.items():
@@ -104,7 +114,7 @@ class Quantizer(HfQuantizer):
         return model
 
 
-def _one_device(devices):
+def _one_device(devices: Iterable[Any]) -> Any:
     devices = {str(device): device for device in devices}
     if len(devices) != 1:
         raise ValueError(f"the model has {len(devices)} devices, {', '.join(sorted(devices))}; "
@@ -112,7 +122,7 @@ def _one_device(devices):
     return next(iter(devices.values()))
 
 
-def _check_the_rest(model, folder, names, files):
+def _check_the_rest(model: Any, folder: str, names: Iterable[str], files: Iterable[str]) -> None:
     """Raises where transformers would load what is beside the 4-bit layers as other numbers."""
     files = {os.path.basename(file) for file in files}
     left_out = [re.compile(one) for one in model._keys_to_ignore_on_load_unexpected or ()]
@@ -130,7 +140,7 @@ def _check_the_rest(model, folder, names, files):
         raise NotRead(None, f"{folder} has no 4-bit layers of this model")
 
 
-def _own_layers(model, folder):
+def _own_layers(model: Any, folder: str) -> list[str]:
     """Names of the layers and blocks of experts that were saved as a state_dict of ours."""
     tensors, blocks = Checkpoint(folder).tensors, _experts.blocks_of(model)
     return [name for name, layer in model.named_modules() if
@@ -138,9 +148,10 @@ def _own_layers(model, folder):
             name in blocks and f"{name}.gate_codes" in tensors]
 
 
-def _load_own(model, folder, layers, device, options):
-    states = {name: {} for name in layers}
-    files = {}  # {file: the tensors in it that are ours}
+def _load_own(model: Any, folder: str, layers: Mapping[str, Any], device: Device,
+              options: dict[str, Any]) -> None:
+    states: dict[str, dict[str, torch.Tensor]] = {name: {} for name in layers}
+    files: dict[str, list[str]] = {}  # {file: the tensors in it that are ours}
     for key, tensor in Checkpoint(folder).tensors.items():
         if key.rpartition(".")[0] in layers:
             files.setdefault(tensor.file, []).append(key)
@@ -161,7 +172,7 @@ def _load_own(model, folder, layers, device, options):
         nn.put(model, name, made)
 
 
-def register(methods=METHODS):
+def register(methods: Iterable[str] = METHODS) -> None:
     """From now on from_pretrained() loads folders whose config.json has one of these quant_method
     by this module, in place of what transformers has for "compressed-tensors" and "mxfp4"."""
     for method in methods:
