@@ -65,5 +65,8 @@ check-threads: $(B)/tsan/first_use $(B)/emulator/libcuda.so.1  ## ThreadSanitize
 
 -include $(TSAN_OBJ:.o=.d) $(ABI_SRC:%.cc=$(B)/abi/%.d)
 
+.PHONY: support
+support: $(LIB)  ## the support matrix of README.md, the package's page and docs/using.md, by what the library answers
+	@python3 tools/gates/support.py $(B)
 check-docs: $(LIB) | $(SETUP)  ## every table of docs/ recomputed, its C compiled
 	@CC='$(CC)' $(PYTHON) tools/gates/check_docs.py $(B)

@@ -18,6 +18,8 @@ import sys
 import ml_dtypes
 import numpy as np
 
+import support
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 LINEAR, TILED = 2, 1
 
@@ -280,6 +282,12 @@ def check_support(rows):
                for name, right in good(column, of, a_type).items() if name in given)
 
 
+def check_support_matrix(rows):
+    """As support.py writes it; one row is looked for alone."""
+    table = support.rows(lib.abi)
+    return rows == table if len(rows) > 1 else rows[0] in table
+
+
 def check_statuses(rows):
     """Every status of the reviewed interface, and no other."""
     with open(f"{ROOT}/test/golden/abi.txt", encoding="utf-8") as golden:
@@ -504,7 +512,9 @@ def main():
     results = [(os.path.basename(path), name, good)
                for path in sorted(glob.glob(f"{ROOT}/docs/*.md")) for name, good in verdicts(path)]
     # The tables of these pages that a measured one can answer.
-    for page, check in (("README.md", "best"), ("tools/python/README.md", "transformer")):
+    for page, check in (("README.md", "best"), ("README.md", "support-matrix"),
+                        ("tools/python/README.md", "transformer"),
+                        ("tools/python/README.md", "support-matrix")):
         results += [(page, name, good) for name, good in verdicts(f"{ROOT}/{page}", check)]
     words = {True: "ok   ", False: "FAIL ", None: "skip "}
     for document, name, good in results:

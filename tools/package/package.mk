@@ -83,7 +83,7 @@ check-wheel: wheel  ## that wheel: auditwheel names manylinux_2_28 or older; ins
 
 # The same for the hosts of GB200, GH200 and Spark; the kernel images know no host.
 CROSS := aarch64-linux-gnu
-wheel-aarch64: $(LIB) | $(SETUP)  ## build/aarch64/wheel/*.whl: the package for aarch64, by a cross compiler
+wheel-aarch64: $(LIB)  ## build/aarch64/wheel/*.whl: the package for aarch64, by a cross compiler
 	@command -v $(CROSS)-g++ >/dev/null || \
 	  { echo 'no $(CROSS)-g++ here: package g++-$(CROSS)' >&2; exit 1; }
 	@+$(MAKE) --no-print-directory B=$(B)/aarch64 KERNEL_OUT=$(KERNEL_OUT) NVCC='$(NVCC)' \

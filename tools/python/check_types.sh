@@ -15,8 +15,8 @@ fi
 work=$build/types
 mkdir -p "$work"
 mypy() {
-  MYPYPATH=tools/python "$MYPY" --config-file tools/python/pyproject.toml --cache-dir "$work/cache" \
-    --python-executable "$environment/bin/python" "$@"
+  MYPYPATH=tools/python "$MYPY" --config-file tools/python/pyproject.toml \
+    --cache-dir "$work/cache" --python-executable "$environment/bin/python" "$@"
 }
 wrong() { ! mypy "$1" >"$work/said" && grep -qF '[arg-type]' "$work/said"; }
 

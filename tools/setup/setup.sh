@@ -69,8 +69,8 @@ if [ "${2:-}" = models ]; then
   "$PYTHON" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
     fail "$PYTHON is no Python of 3.11 or later with venv, which torch needs"
   confirm_wheels "Python environment in $venv: torch, transformers, peft, compressed-tensors, \
-kernels, gguf, mypy and what they import, 2.4 GB, 4.4 GB on disk; torch's libraries are under NVIDIA's \
-CUDA licence, https://docs.nvidia.com/cuda/eula"
+kernels, gguf, mypy and what they import, 2.4 GB, 4.4 GB on disk; torch's libraries are under \
+NVIDIA's CUDA licence, https://docs.nvidia.com/cuda/eula"
   rm -rf "$venv"
   make_venv
   fetch --no-deps -r $here/models.txt -r $here/types.txt
