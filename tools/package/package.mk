@@ -56,7 +56,7 @@ check-install: $(LIB) $(STATIC) $(B)/nvfp4 emulator  ## consumers in C, C++, CMa
 
 # ---- packages ------------------------------------------------------------------------------------
 
-.PHONY: dist check-package check-bare
+.PHONY: dist release check-package check-bare
 # Its images are those for drivers from 12.9, which an H200 runs as fast as nvcc's
 # (docs/notebook.md).
 DIST_KERNELS ?= 12.9
@@ -65,6 +65,8 @@ DIST_IMAGES  := $(patsubst $(KERNEL_OUT)/%,$(KERNEL_OUT_$(DIST_KERNELS))/%,\
 dist:  ## build/dist/*.tar.gz: the last commit with kernel images for drivers from 12.9, for g++ alone
 	@+$(MAKE) --no-print-directory KERNELS=$(DIST_KERNELS) PACK=size kernels
 	@tools/package/dist.sh $(B) $(DIST_IMAGES)
+release: dist  ## build/release: that tarball, wheels for two processors, Debian packages, SHA256SUMS; TAG=v0.1.0 must be the commit
+	@PYTHON='$(PYTHON)' tools/package/release.sh $(B) '$(TAG)'
 check-package: dist  ## that tarball: built by make, CMake, dpkg-buildpackage, Conan, and used
 	@tools/package/check_package.sh $(B)
 check-bare: $(if $(filter emulator,$(PART)),,dist) emulator-wheel  ## OS=debian12|debian13|testing: the same in a fresh chroot, README's two commands, and the wheel nvfp4emu
@@ -79,7 +81,7 @@ setup-wheel: | $(SETUP)  ## what makes the wheel, into .venv; nothing else needs
 wheel: $(LIB) | $(filter setup-wheel,$(MAKECMDGOALS))  ## build/wheel/*.whl: the Python package with the library, for any CPython from 3.10 on
 	@PYTHON='$(PYTHON)' tools/python/wheel.sh $(B)
 check-wheel: wheel  ## that wheel: auditwheel names manylinux_2_28 or older; installed and tried under each CPython that is here
-	@PYTHON='$(PYTHON)' tools/python/check_wheel.sh $(B)
+	@PYTHON='$(PYTHON)' tools/python/check_wheel.sh $(B)/wheel/*.whl
 
 # The same for the hosts of GB200, GH200 and Spark; the kernel images know no host.
 CROSS := aarch64-linux-gnu

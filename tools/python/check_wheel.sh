@@ -1,13 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# check_wheel.sh BUILD: the wheel is named manylinux_2_28, and auditwheel agrees. Installed into a
+# check_wheel.sh WHEEL: it is named manylinux_2_28, and auditwheel agrees. Installed into a
 # fresh environment of each CPython 3.10 to 3.14 that is here, it passes the package's tests on
 # NumPy arrays with the library that it carries.
 set -eu
-build=$1
+wheel=$(realpath "$1")
 cd "$(dirname "$0")/../.."
 . tools/gates/gate.sh
-wheel=$(realpath "$(ls "$build"/wheel/*.whl)")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 PYTHON=${PYTHON:-.venv/bin/python}
