@@ -24,6 +24,8 @@ def instruction(address, text, stall, sets=7, waits=0):
 LISTING = (
     "\t.section\t.text.nvfp4_gemm_sm100_test,\"ax\",@progbits\n.text.nvfp4_gemm_sm100_test:\n"
     + instruction(0x00, "R2UR UR6, R2", 9)
+    + instruction(0x01, "UTMACCTL.PF [UR4]", 1)
+    + instruction(0x02, "SYNCS.EXCH.64 URZ, [UR8], UR4", 2)
     + instruction(0x08, "UTMALDG.3D [UR8], [UR4]", 6)
     + ".L_x_1:\n" + instruction(0x10, "SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R12]", 2)
     + instruction(0x20, "@!P0 BRA `(.L_x_9)", 12)
@@ -41,10 +43,26 @@ LISTING = (
     + instruction(0xE0, "BRA `(.L_x_8)", 15)
     + instruction(0xF0, "STL [R1], R2", 1))
 
+# One thread initialises a barrier, then loads by one of two ways. The branches that ask which thread
+# it is are apart, and a path around the first one is shorter.
+START = (
+    ".text.start:\n" + instruction(0x00, "S2R R0, SR_TID.X", 1, sets=2)
+    + instruction(0x10, "UTMACCTL.PF [UR4]", 3)
+    + instruction(0x20, "@!P0 BRA `(.L_x_1)", 5, waits=4)
+    + instruction(0x30, "SYNCS.EXCH.64 URZ, [UR8], UR4", 14)
+    + ".L_x_1:\n" + instruction(0x40, "@P1 BRA `(.L_x_2)", 6)
+    + instruction(0x50, "NOP", 15)
+    + instruction(0x60, "UTMALDG.3D [UR8], [UR4]", 1)
+    + instruction(0x70, "BRA `(.L_x_3)", 1)
+    + ".L_x_2:\n" + instruction(0x80, "NOP", 4)
+    + instruction(0x90, "UTMALDG.3D [UR8], [UR4]", 1)
+    + ".L_x_3:\n" + instruction(0xA0, "UTMACCTL.PF [UR4]", 3)
+    + instruction(0xB0, "EXIT", 5))
+
 # Two parts: rows are put, then what came is added to what is kept, and stored by threads. Then a
 # sub-tile that may jump over its store.
 TAIL = (
-    ".text.tail:\n" + instruction(0x00, "NOP", 1)
+    ".text.tail:\n" + instruction(0x00, "@!P0 MEMBAR.ALL.GPU", 1)
     + ".L_x_1:\n" + instruction(0x08, "LDTM.x16 R4, tmem[UR9]", 2, sets=1)
     + instruction(0x10, "STS.128 [R2], R4", 4, waits=2)
     + instruction(0x20, "@P1 BRA `(.L_x_1)", 7)
@@ -73,15 +91,21 @@ class Sass(unittest.TestCase):
     def test_stall_counts_are_read_from_the_control_bits(self):
         instructions, labels = sass.functions(LISTING)["nvfp4_gemm_sm100_test"]
         self.assertEqual([i.stall for i in instructions],
-                         [9, 6, 2, 12, 1, 1, 3, 1, 5, 7, 4, 1, 11, 5, 15, 15, 1])
+                         [9, 1, 2, 6, 2, 12, 1, 1, 3, 1, 5, 7, 4, 1, 11, 5, 15, 15, 1])
         self.assertEqual(labels[".L_x_8"], 0x30)
 
     def test_a_filling_goes_by_the_commit_and_repeats_no_wait(self):
         rows = {what.split(" ", 1)[1]: number for what, number in sass.figures("sm100", LISTING)}
-        self.assertEqual(rows["stall clocks before the first load"], 9)
         self.assertEqual(rows["stall clocks of a filling"], 2 + 12 + 1 + 1 + 3 + 1 + 5 + 7 + 4)
         self.assertEqual(rows["stall clocks from step to step"], 1 + 3)
         self.assertEqual(rows["stall clocks a step"], 36 // 2)
+
+    def test_the_first_load_comes_after_a_barrier_of_its_thread(self):
+        rows = dict(sass.rows_of_start(*sass.functions(START)["start"]))
+        self.assertEqual(rows["stall clocks before the first load"], 1 + 3 + 5 + 14 + 6 + 4)
+        # The branch waits for a result of 12 clocks, of which 4 have passed.
+        self.assertEqual(rows["clocks before the first load"], 12 + 5 + 14 + 6 + 4)
+        self.assertEqual(rows["clocks before the first map"], 1)
 
     def test_a_sub_tile_goes_by_its_store_and_waits_for_what_it_loads(self):
         rows = dict(tail_rows("tail_plain", *sass.functions(TAIL)["tail"]))
@@ -92,7 +116,8 @@ class Sass(unittest.TestCase):
         self.assertEqual(rows["clocks of 16 rows of 2 parts, f16"],
                          1 + 40 + 4 + 5 + 3 + 6 + 1 + 2)
         self.assertEqual(rows["clocks of 16 rows of 2 parts, bf16"], 1 + 40 + 4 + 5 + 3 + 1 + 2)
-        self.assertEqual(len(rows), 5)
+        self.assertEqual(rows["fences for the GPU before 16 rows of 2 parts"], 1)
+        self.assertEqual(len(rows), 6)
 
     def test_what_goes_to_local_memory_and_to_uniform_registers_is_counted(self):
         hopper = LISTING.replace("UTCOMMA", "HGMMA").replace("@P3 BRA `(.L_x_4)", "NOP")

@@ -137,19 +137,22 @@ def plain_rows(instructions, labels):
     every = loops(instructions, labels)
     whole = (0, len(instructions) - 1)
     loads = named(instructions, whole, "LDTM")
-    put = None
+    put = fenced = None
     for before, load, after in zip([0, *loads], loads, [*loads[1:], whole[1]]):
         around = next((loop for loop in every if loop[0] <= load <= loop[1]), whole)
         alone = around[0] > before and around[1] < after
         part = around if alone else (before + 1, after - 1)
         if alone and not named(instructions, around, "FADD"):
             put = trip(instructions, labels, around, [load])
+            fenced = (before, load)
             continue
         found = sub_tile(instructions, labels, around, load)
         if put is not None:
             received = named(instructions, part, "LDS.128")
             parts = 2 if received and received[0] < load else 4
             what = f"{rows_at(instructions, load)} rows of {parts} parts"
+            yield (f"fences for the GPU before {what}",
+                   len(named(instructions, fenced, "MEMBAR.ALL.GPU")))
             yield f"clocks of {what}, put", put
             found = share(instructions, labels, load, part, what)
             put = None
