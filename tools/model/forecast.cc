@@ -33,6 +33,7 @@ const Resource kResources[] = {
        m->map_fetch /= kFaster;
        m->setup /= kFaster;
        m->next_cta /= kFaster;
+       m->gpu_fence /= kFaster;
        k->start_clocks /= kFaster;
        k->latency_clocks /= kFaster;
      }},
@@ -157,22 +158,84 @@ const std::vector<Groups>& published_groups() {
   return all;
 }
 
+const std::vector<Layer>& expert_layers() {
+  static const std::vector<Layer> all = {
+#define EXPERTS(name, experts, n, k) {name, experts, n, k},
+#include "bench/experts.def"
+  };
+  return all;
+}
+
+double empty_cta_us(const Machine& m, int64_t groups) {
+  return (m.next_cta + walk_ns(m, groups)) / 1e3;
+}
+
+double tiling_us(const Machine& m, int64_t groups, int64_t rows, int64_t k) {
+  constexpr int64_t kWarpK = 512;  // of a row, by a warp
+  const double hit = m.copy_latency - m.hit_saves;
+  const double life = m.skew + m.setup / m.clock + m.copy_latency + hit + m.end_told;
+  if (groups == 0) return (life + double(rows * k) / 8 / m.dram_rate) / 1e3;
+  const double steps = double((groups + 31) / 32);
+  const double walks = double(rows) * double((k + kWarpK - 1) / kWarpK) * steps;
+  const double issue = walks * m.row_walk / (4 * m.sms * m.clock);
+  return (life + std::max(walk_ns(m, groups), issue)) / 1e3;
+}
+
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// CTAs as host/plan/grouped.cc counts them. By ends, the worst division of all rows has a tile of
+// each group, and all other rows in one.
+void add_empty_ctas(const Machine& m, const Groups& g, int64_t tokens, GroupedForecast* f) {
+  const int64_t weight_tiles = ceil_div(g.n, 128);
+  const int64_t with_rows = g.count * ceil_div(g.m, tokens) * weight_tiles;
+  f->ctas = (g.count + (g.m - 1) * g.count / tokens) * weight_tiles;
+  f->counts_ctas = g.count * ceil_div(kCapacity, tokens) * weight_tiles;
+  const auto empty = [&](int64_t ctas) {
+    return double(std::max<int64_t>(0, ctas - with_rows)) / m.sms * empty_cta_us(m, g.count);
+  };
+  f->counts_us = f->us + empty(f->counts_ctas);
+  f->us += empty(f->ctas);
+}
+
+}  // namespace
+
 // No tile has rows of two groups. So a product that has the weights of all groups one below the
 // other, and the tokens of one group, has as many tiles and loads the same weights. It leaves out
 // the tokens of the other groups. These are 1 % of the bytes if a group has 28 rows, and a sixth of
-// them if it has 980.
+// them if it has 980. CTAs that find no tile come after all others.
 GroupedForecast grouped_forecast(const Machine& machine, const Groups& groups) {
   GroupedForecast least;
   const Shape all{groups.m, groups.count * groups.n, groups.k};
   for (const int64_t tokens : {64, 128}) {
     const Kernel kernel = sm100_grouped(machine, tokens, groups.count, groups.m);
-    const double us = simulate(machine, kernel, all).us;
-    if (us >= least.us) continue;
-    least.us = us;
-    least.kernel = kernel.name;
+    GroupedForecast f;
+    f.us = simulate(machine, kernel, all).us;
+    f.kernel = kernel.name;
+    add_empty_ctas(machine, groups, tokens, &f);
+    if (f.us < least.us) least = f;
   }
+  least.linear_us = tiling_us(machine, groups.count, groups.count * groups.m, groups.k);
   least.reading_us = 0.5625 * double(all.n) * double(all.k) / machine.dram_rate / 1e3;
   return least;
+}
+
+GatedForecast gated_forecast(const Machine& machine, const Shape& shape) {
+  GatedForecast least;
+  for (const int64_t tokens : {64, 128}) {
+    const Kernel kernel = sm100_gated(machine, tokens, shape.m);
+    const double us = simulate(machine, kernel, shape).us;
+    if (us < least.us) least.us = us, least.kernel = kernel.name;
+  }
+  const Shape both{shape.m, 2 * shape.n, shape.k};
+  least.product_us = least_of(machine, both, Tail::kEngine).best_us;
+  return least;
+}
+
+KindForecast kind_forecast(const Machine& machine, const Shape& shape, Tail tail) {
+  const Least least = least_of(machine, shape, tail);
+  return {least.kernel.name, least.us, least.best_us};
 }
 
 namespace {

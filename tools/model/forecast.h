@@ -40,13 +40,47 @@ struct Groups {
 
 // Masked NVFP4 products, B200 class, two sources that are named there.
 const std::vector<Groups>& published_groups();
+// Rows of each group that a masked product has room for: of those published ones, and the default.
+constexpr int64_t kCapacity = 4096;
+
+// The layers of bench/experts.def.
+struct Layer {
+  std::string name;
+  int64_t experts, n, k;
+};
+const std::vector<Layer>& expert_layers();
 
 struct GroupedForecast {
-  std::string kernel;  // the entry that takes less
-  double us = 1e300;
+  std::string kernel;     // the entry that takes less
+  double us = 1e300;      // rows by their ends, scales in 128x4 tiles
+  double counts_us = 0;   // rows by counts: a CTA for every tile that could exist
+  double linear_us = 0;   // beside `us`: a kernel that tiles linear scales of the tokens
   double reading_us = 0;  // of all weights and their scales, at the rate of DRAM
+  int64_t ctas = 0, counts_ctas = 0;  // of the launch
 };
 GroupedForecast grouped_forecast(const Machine& machine, const Groups& groups);
+
+// Microseconds of a CTA that finds no tile, for its SM: it walks the whole list.
+double empty_cta_us(const Machine& machine, int64_t groups);
+// Microseconds of a kernel before the product that puts linear scales into 128x4 tiles. `groups`:
+// whose list it walks for each row, or 0.
+double tiling_us(const Machine& machine, int64_t groups, int64_t rows, int64_t k);
+
+// Gated products: shape.n columns of D, each of two rows of weights.
+struct GatedForecast {
+  std::string kernel;
+  double us = 1e300;
+  double product_us = 0;  // of the rows of both matrices as one product, D in bf16
+};
+GatedForecast gated_forecast(const Machine& machine, const Shape& shape);
+
+// The least time for another kind of epilogue, by each of ways().
+struct KindForecast {
+  std::string kernel;
+  std::vector<double> us;
+  double best_us = 0;
+};
+KindForecast kind_forecast(const Machine& machine, const Shape& shape, Tail tail);
 
 // Kernels for 10.x that do not exist yet.
 struct Step {

@@ -92,6 +92,7 @@ Kernel public_nvfp4(const Machine& m) {
   k.epilogue_clocks = epilogue(m, 256, k.stored_bytes);
   k.persistent = true;
   k.accumulators = 2;
+  k.token_group = 8;
   return k;
 }
 
@@ -112,6 +113,7 @@ Kernel split(const Machine& m, Kernel k, int parts, int64_t clusters, int64_t ro
 Kernel public_ladder(const Machine& m, int tokens, int parts) {
   Kernel k = sm100_kernels(m, Tail::kFormula)[tokens == 64 ? 0 : 1];
   k.name = "128x" + std::to_string(tokens);
+  k.map_clocks = -1;  // nobody has counted theirs
   if (parts == 1) return k;
   k = split(m, k, parts, clusters_of(parts), tokens);
   k.stored_bytes = 4.0 * 128 * tokens;

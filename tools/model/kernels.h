@@ -33,7 +33,9 @@ struct Kernel {
   // Clock cycles. For a k-block: the matrix unit's time, its thread's time to issue, and the time
   // from the last product until its stage is free.
   double stage_clocks = 0, issue_clocks = 0, latency_clocks = 0;
-  double start_clocks = 0, epilogue_clocks = 0;
+  double start_clocks = 0;  // until the first copy is asked for
+  double map_clocks = -1;   // until the first tensor map is asked for; -1: with the first copy
+  double epilogue_clocks = 0;
   double stored_bytes = 0;  // by a CTA, of D
   double exchange_ns = 0;   // parts of a tile meet
   double tokens_ns = 0;     // since the start, until tokens may be read
@@ -72,9 +74,10 @@ Kernel split(const Machine& machine, Kernel kernel, int parts, int64_t clusters,
              int64_t rows = INT64_MAX);
 
 // How a tile's end is counted. Formula: by bytes of D, as before the machine code of the tail was
-// read, which is also how other people's kernels are. Plain: clocks of tools/gates/sass.txt for
-// fp16 of alpha times the sum. Engine: the same for bf16 with a bias and factors on the device.
-enum class Tail { kFormula, kPlain, kEngine };
+// read, which is also how other people's kernels are. The others are clocks of
+// tools/gates/sass.txt. Plain: fp16 of alpha times the sum. Engine: bf16 with a bias and factors on
+// the device. Scaled: D with scales. General: C or an activation.
+enum class Tail { kFormula, kPlain, kEngine, kScaled, kGeneral };
 
 // This library's for 10.x, by tokens of a tile: kernel/sm100/tile.h, tools/gates/sass.txt,
 // traced.def. `m`: tokens of the problem; of fewer than a tile has, no more are loaded and
@@ -83,9 +86,14 @@ std::vector<Kernel> sm100_kernels(const Machine& machine, Tail tail, int64_t m =
 // The same tile, whose K is cut into parts that exchange the sums of `rows` tokens and store a
 // share each; `kernel` is a whole one of sm100_kernels.
 Kernel sm100_split(const Machine& machine, Kernel kernel, Tail tail, int parts, int64_t rows);
+// The entry for gated products of a tile with so many tokens. Its weights are columns of D, each of
+// which has two rows of weights.
+Kernel sm100_gated(const Machine& machine, int64_t tile_tokens, int64_t m);
 // The entry for grouped products of a tile with so many tokens, D in bf16: it walks a list of
 // groups before its first load. `rows`: of a group.
 Kernel sm100_grouped(const Machine& machine, int64_t tile_tokens, int64_t groups, int64_t rows);
+// Nanoseconds of that walk over so many groups, all of which lie in the L2.
+double walk_ns(const Machine& machine, int64_t groups);
 // gau-nernst/gpu-mode-kernels, nvidia/nvfp4_gemm: tiles of 128 weights, whole, or two parts whose
 // sums meet in memory by atomic additions.
 Kernel public_ladder(const Machine& machine, int tokens, int parts);

@@ -164,13 +164,83 @@ void print_overlap() {
   }
 }
 
+// Masked products of others; then the layers of bench/experts.def.
 void print_grouped() {
   std::printf("# us on a B200 by the model, grouped products, beside published times of others\n");
-  std::printf("groups,m,n,k,entry,us,published_us,reading_us\n");
-  for (const Groups& g : published_groups()) {
+  std::printf("# us: rows by their ends; counts_us: by counts, with room for %lld rows a group;\n",
+              static_cast<long long>(kCapacity));
+  std::printf("# linear_us: beside either, where the tokens' scales are linear\n");
+  std::printf(
+      "groups,m,n,k,entry,us,counts_us,linear_us,ctas,counts_ctas,reading_us,published_us\n");
+  const auto print_row = [](const Groups& g) {
     const GroupedForecast f = grouped_forecast(kB200, g);
-    std::printf("%d,%d,%d,%d,%s,%.1f,%.0f,%.1f\n", int(g.count), int(g.m), int(g.n), int(g.k),
-                f.kernel.c_str(), f.us, g.published_us, f.reading_us);
+    std::printf("%d,%d,%d,%d,%s,%.1f,%.1f,%.1f,%lld,%lld,%.1f", int(g.count), int(g.m), int(g.n),
+                int(g.k), f.kernel.c_str(), f.us, f.counts_us, f.linear_us,
+                static_cast<long long>(f.ctas), static_cast<long long>(f.counts_ctas),
+                f.reading_us);
+    if (g.published_us > 0) std::printf(",%.0f", g.published_us);
+    std::printf("\n");
+    std::fflush(stdout);
+  };
+  for (const Groups& g : published_groups()) print_row(g);
+  for (const Layer& layer : expert_layers()) {
+    std::printf("# %s\n", layer.name.c_str());
+    for (const int64_t rows : {4, 32, 128}) print_row({layer.experts, rows, layer.n, layer.k, 0});
+  }
+}
+
+void print_gated() {
+  std::printf(
+      "# us on a B200 by the model, gated products of n columns, and one product of 2 n rows\n");
+  std::printf("m,n,k,entry,us,product_us\n");
+  const Shape shapes[] = {{16, 14336, 4096},  {128, 14336, 4096}, {16, 28672, 8192},
+                          {128, 28672, 8192}, {256, 28672, 8192}, {2048, 14336, 4096}};
+  for (const Shape& s : shapes) {
+    const GatedForecast f = gated_forecast(kB200, s);
+    std::printf("%d,%d,%d,%s,%.2f,%.2f\n", int(s.m), int(s.n), int(s.k), f.kernel.c_str(), f.us,
+                f.product_us);
+  }
+}
+
+// Least times of every kind of epilogue, and those of each way.
+void print_kinds() {
+  std::printf("# us on a B200 by the model, by kind of epilogue\nm,n,k,kind,kernel,us");
+  for (const Way& way : ways()) std::printf(",%s", way.name.c_str());
+  std::printf("\n");
+  const std::pair<const char*, Tail> kinds[] = {
+      {"fast", Tail::kEngine}, {"scaled", Tail::kScaled}, {"general", Tail::kGeneral}};
+  for (const Shape& s : forecast_shapes()) {
+    for (const auto& [name, tail] : kinds) {
+      const KindForecast f = kind_forecast(kB200, s, tail);
+      std::printf("%d,%d,%d,%s,%s,%.2f", int(s.m), int(s.n), int(s.k), name, f.kernel.c_str(),
+                  f.best_us);
+      for (const double us : f.us)
+        if (us > 0)
+          std::printf(",%.2f", us);
+        else
+          std::printf(",-");
+      std::printf("\n");
+      std::fflush(stdout);
+    }
+  }
+}
+
+// Large squares, D in bf16, beside the best that anybody has published. held_us: the forecast, longer
+// by as much as the model is too short for that published kernel.
+void print_squares() {
+  std::printf("# us on a B200 by the model, D in bf16, and the best published\n");
+  std::printf("size,kernel,us,low_us,high_us,pf,held_us,held_pf,published_us,published_pf,whose\n");
+  const Bands bands;
+  for (const Square& square : public_squares()) {
+    const double size = double(square.size), operations = 2e-9 * size * size * size;
+    const KindForecast f =
+        kind_forecast(kB200, {square.size, square.size, square.size}, Tail::kEngine);
+    const Band& band = bands.of(f.best_us);
+    const double held = f.best_us * square.published_us / square_us(kB200, square.size);
+    std::printf("%d,%s,%.2f,%.2f,%.2f,%.2f,%.2f,%.2f,%.2f,%.2f,%s\n", int(square.size),
+                f.kernel.c_str(), f.best_us, f.best_us * band.low, f.best_us * band.high,
+                operations / f.best_us, held, operations / held, square.published_us,
+                operations / square.published_us, square.whose.c_str());
   }
 }
 
@@ -197,12 +267,18 @@ int main(int count, char** arguments) {
     print_overlap();
   } else if (what == "grouped") {
     print_grouped();
+  } else if (what == "gated") {
+    print_gated();
+  } else if (what == "kinds") {
+    print_kinds();
+  } else if (what == "squares") {
+    print_squares();
   } else if (what == "shapes") {
     print_forecasts();
   } else {
     std::fprintf(stderr,
                  "model parameters | micro | public | h200 CLOCKS.csv GPU.csv | steps | cuts | "
-                 "overlap | grouped | shapes\n");
+                 "overlap | grouped | gated | kinds | squares | shapes\n");
     return 2;
   }
   return 0;

@@ -18,10 +18,12 @@ $(B)/timing/sass.def: tools/gates/sass.txt
 	    count = split(substr($$0, length($$1) + 2), figures, /; /); \
 	    for (i = 1; i <= count; ++i) { what = figures[i]; number = what; \
 	      sub(/ [0-9]+$$/, "", what); sub(/.* /, "", number); \
-	      if (what ~ / before the first load$$/) load[name] = number; \
+	      if (what == "clocks before the first load") load[name] = number; \
+	      if (what == "clocks before the first map") map[name] = number; \
 	      if (what ~ /^stall .* of a filling$$/) filling[name] = number; \
-	      if (sub(/^clocks of /, "", what)) print "TAIL(" name ", \"" what "\", " number ")" } } \
-	  END { for (k in load) print "ISSUED(" k ", " load[k] ", " filling[k] ")"; \
+	      if (sub(/^clocks of /, "", what) || what ~ /^fences /) \
+	        print "TAIL(" name ", \"" what "\", " number ")" } } \
+	  END { for (k in load) print "ISSUED(" k ", " load[k] ", " map[k] ", " filling[k] ")"; \
 	        print "#undef ISSUED\n#undef TAIL" }' $< >$@
 $(MODEL_OBJ): | $(B)/timing/sass.def
 $(B)/obj/tools/model/sm100.o: $(B)/timing/sass.def

@@ -153,7 +153,10 @@ class Simulation {
       return;
     }
     unit.started = now;
-    push(now + ns(m_.setup + k_.start_clocks) + m_.map_fetch, u, Event::kAsk, 0);
+    const double begin = now + ns(m_.setup);
+    const double prefetched = k_.map_clocks < 0 ? k_.start_clocks : k_.map_clocks;
+    const double at = std::max(begin + ns(k_.start_clocks), begin + ns(prefetched) + m_.map_fetch);
+    push(at, u, Event::kAsk, 0);
   }
 
   // A launch that is not programmatic starts after the end of the launch before.

@@ -13,11 +13,11 @@ constexpr int kSubTile = 32;  // tokens of a load of tensor memory
 
 struct Issued {
   const char* kernel;
-  double first_load, filling;
+  double first_load, first_map, filling;
 };
 // Stall clocks of tools/gates/sass.txt, which model.mk turns into rows.
 const Issued kIssued[] = {
-#define ISSUED(kernel, first_load, filling) {#kernel, first_load, filling},
+#define ISSUED(kernel, first_load, first_map, filling) {#kernel, first_load, first_map, filling},
 #define TAIL(kernel, what, clocks)
 #include SASS_DEF
 };
@@ -28,7 +28,7 @@ struct TailClocks {
   double clocks;
 };
 const TailClocks kTailClocks[] = {
-#define ISSUED(kernel, first_load, filling)
+#define ISSUED(...)
 #define TAIL(kernel, what, clocks) {#kernel, what, clocks},
 #include SASS_DEF
 };
@@ -45,22 +45,30 @@ void take_issue(Kernel* k, const char* entry) {
     if (k->name + entry != issued.kernel) continue;
     k->issue_clocks = issued.filling;
     k->start_clocks = issued.first_load;
+    k->map_clocks = issued.first_map;
   }
 }
 
 const char* type_of(Tail tail) { return tail == Tail::kPlain ? "f16" : "bf16"; }
 
+double sub_tile_clocks(const std::string& tile, Tail tail) {
+  if (tail == Tail::kGeneral) return tail_clocks(tile, "a sub-tile, general");
+  if (tail == Tail::kScaled) return tail_clocks(tile + "_scaled", "a sub-tile, scaled");
+  return tail_clocks(tile + "_plain", std::string("a sub-tile, ") + type_of(tail));
+}
+
 // Four warps have 32 weights each and go alike. A pair's warp has fewer boxes than sub-tiles: TMA
 // has to have read them before those of the next tile are written.
 double tail_of_tile(const Machine& m, const Kernel& k, Tail tail) {
   if (tail == Tail::kFormula) return epilogue(m, double(k.tile_tokens), k.stored_bytes);
-  const double one = tail_clocks(k.name + "_plain", std::string("a sub-tile, ") + type_of(tail));
-  return double(k.tile_tokens) / kSubTile * one + (k.width == 2 ? m.box_read : 0);
+  const double boxes = k.width == 2 && tail != Tail::kScaled ? m.box_read : 0;
+  return double(k.tile_tokens) / kSubTile * sub_tile_clocks(k.name, tail) + boxes;
 }
 
-// Bytes and ring from kernel/sm100/tile.h; that they are what the emulator counts is a test.
+// Bytes and ring from kernel/sm100/tile.h; that they are what the emulator counts is a test. A gated
+// tile has a second matrix of weights: more bytes, and a second product a step.
 template <typename Tile>
-Kernel sm100_kernel(const Machine& m, Tail tail, int64_t problem_m) {
+Kernel sm100_kernel(const Machine& m, const char* entry, int64_t problem_m) {
   const auto tokens = Tile::box_tokens(uint32_t(std::min<int64_t>(problem_m, Tile::kTokens)));
   Kernel k;
   k.name = "sm100_" + std::to_string(Tile::kWeights) + "x" + std::to_string(Tile::kTokens);
@@ -70,43 +78,76 @@ Kernel sm100_kernel(const Machine& m, Tail tail, int64_t problem_m) {
   k.stage_k = Tile::kK;
   k.busy_clock = m.busy_clock;
   k.stages = Tile::kStages;
-  k.weights = {double(Tile::kWeightBytes), double(Tile::kWeightScaleBytes), 2};
+  k.weights = {double(Tile::kStageWeightBytes), double(Tile::kStageWeightScaleBytes),
+               2.0 * Tile::kMatrices};
   k.tokens = {double(tokens) * Tile::kK / 2, double(Tile::kTokenScaleBytes),
               1.0 + Tile::kTokenScaleBlocks};
   const Mma mma{int(Tile::kWeights), int(tokens * Tile::kCtas), int(Tile::kCtas), false,
                 1 + int(Tile::kTokenScaleBlocks)};
   k.stage_clocks = Tile::kSteps * interval(m, mma);
+  if (Tile::kGated) {
+    const Mma second{mma.m, mma.n, mma.group, false, 1};
+    k.stage_clocks += Tile::kSteps * interval(m, second);
+  }
   k.latency_clocks = latency(mma) - interval(m, mma);
-  take_issue(&k, "_plain");
+  take_issue(&k, entry);
   if (Tile::kCtas == 2) k.start_clocks += m.cluster_barrier * m.clock;
   k.persistent = Tile::kSeveralTiles;
   if (Tile::kSeveralTiles) k.token_group = 8;
   k.accumulators = Tile::kAccumulators;
   k.stored_bytes = 2.0 * Tile::kCtaWeights * Tile::kTokens;
+  return k;
+}
+
+template <typename Tile>
+Kernel sm100_whole(const Machine& m, Tail tail, int64_t problem_m) {
+  const char* entry = tail == Tail::kGeneral ? "" : tail == Tail::kScaled ? "_scaled" : "_plain";
+  Kernel k = sm100_kernel<Tile>(m, entry, problem_m);
   k.epilogue_clocks = tail_of_tile(m, k, tail);
   return k;
 }
 
-double rounds(int64_t rows, int at_once) { return double((rows + at_once - 1) / at_once); }
+template <typename Tile>
+Kernel gated_kernel(const Machine& m, int64_t problem_m) {
+  Kernel k = sm100_kernel<Tile>(m, "_gated", problem_m);
+  k.name += "_gated";
+  k.epilogue_clocks = double(Tile::kTokens) / kSubTile * tail_clocks(k.name, "a sub-tile, general");
+  return k;
+}
+
+double rounds(int64_t rows, int64_t at_once) { return double((rows + at_once - 1) / at_once); }
 
 }  // namespace
 
 std::vector<Kernel> sm100_kernels(const Machine& machine, Tail tail, int64_t m) {
   return {
 #define SM100_TILE(weights, tokens) \
-  sm100_kernel<nvfp4::Sm100Tile##weights##x##tokens>(machine, tail, m),
+  sm100_whole<nvfp4::Sm100Tile##weights##x##tokens>(machine, tail, m),
 #include "kernel/sm100/tiles.def"
   };
 }
 
+Kernel sm100_gated(const Machine& machine, int64_t tile_tokens, int64_t m) {
+#define SM100_GATED_TILE(weights, tokens) \
+  if (tile_tokens == tokens) return gated_kernel<nvfp4::Sm100Gated##weights##x##tokens>(machine, m);
+#include "kernel/sm100/gated.def"
+  throw std::invalid_argument("no gated entry of this tile");
+}
+
 // A warp takes 32 groups a step: it reads how many rows they have, and finds its tile by two sums
 // over its lanes, a maximum, and what the lane that has the tile knows.
+double walk_ns(const Machine& m, int64_t groups) {
+  return rounds(groups, 32) * (m.copy_latency - m.hit_saves + m.group_step / m.clock);
+}
+
+// The walk of a tile in the middle: half of the groups come before it.
 Kernel sm100_grouped(const Machine& m, int64_t tile_tokens, int64_t groups, int64_t rows) {
   for (Kernel k : sm100_kernels(m, Tail::kEngine, rows)) {
     if (k.width != 1 || k.tile_tokens != tile_tokens) continue;
     take_issue(&k, "_grouped_plain");
-    const double steps = rounds(groups, 32);
-    k.start_clocks += steps * (m.copy_latency * m.clock + m.group_step);
+    const double walk = m.clock * walk_ns(m, (groups + 1) / 2);
+    k.start_clocks += walk;
+    k.map_clocks += walk;
     const std::string entry = k.name + "_grouped_plain";
     k.epilogue_clocks = rounds(tile_tokens, kSubTile) * tail_clocks(entry, "a sub-tile, bf16");
     k.name += "_grouped";
@@ -125,8 +166,14 @@ Kernel sm100_split(const Machine& m, Kernel k, Tail tail, int parts, int64_t row
   const std::string kernel = k.name + "_plain", what = std::to_string(at_once) + " rows of " +
                                                        std::to_string(parts) + " parts, ";
   double one = tail_clocks(kernel, what + type_of(tail));
+  if (tail == Tail::kScaled || tail == Tail::kGeneral) {  // the same sums take longer to store
+    const double more = sub_tile_clocks(k.name, tail) - sub_tile_clocks(k.name, Tail::kEngine);
+    one += more * double(at_once) / kSubTile;
+  }
   if (parts > 2) one += (parts - 2) * tail_clocks(kernel, what + "added");
+  const std::string fences = "fences for the GPU before " + what;
   Kernel cut = split(m, k, parts, clusters_of(parts), rows);
+  cut.exchange_ns += m.gpu_fence * tail_clocks(kernel, fences.substr(0, fences.size() - 2));
   cut.epilogue_clocks = (parts - 1) * own * tail_clocks(kernel, what + "put") + own * one;
   return cut;
 }
