@@ -43,7 +43,7 @@ LISTING = (
     + instruction(0xE0, "BRA `(.L_x_8)", 15)
     + instruction(0xF0, "STL [R1], R2", 1))
 
-# One thread initialises a barrier, then loads by one of two ways. The branches that ask which thread
+# One thread initialises a barrier, then loads by one of two ways. Branches that ask which thread
 # it is are apart, and a path around the first one is shorter.
 START = (
     ".text.start:\n" + instruction(0x00, "S2R R0, SR_TID.X", 1, sets=2)

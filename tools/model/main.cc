@@ -225,7 +225,7 @@ void print_kinds() {
   }
 }
 
-// Large squares, D in bf16, beside the best that anybody has published. held_us: the forecast, longer
+// Large squares, D in bf16, beside the best published time. held_us: the forecast, longer
 // by as much as the model is too short for that published kernel.
 void print_squares() {
   std::printf("# us on a B200 by the model, D in bf16, and the best published\n");

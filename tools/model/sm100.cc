@@ -65,8 +65,8 @@ double tail_of_tile(const Machine& m, const Kernel& k, Tail tail) {
   return double(k.tile_tokens) / kSubTile * sub_tile_clocks(k.name, tail) + boxes;
 }
 
-// Bytes and ring from kernel/sm100/tile.h; that they are what the emulator counts is a test. A gated
-// tile has a second matrix of weights: more bytes, and a second product a step.
+// Bytes and ring from kernel/sm100/tile.h; that they are what the emulator counts is a test. A
+// gated tile has a second matrix of weights: more bytes, and a second product a step.
 template <typename Tile>
 Kernel sm100_kernel(const Machine& m, const char* entry, int64_t problem_m) {
   const auto tokens = Tile::box_tokens(uint32_t(std::min<int64_t>(problem_m, Tile::kTokens)));

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # release.sh BUILD [TAG]: the files of a release in BUILD/release, made of the tarball of BUILD/dist
 # alone: the tarball, wheels for x86-64 and aarch64, Debian packages, and SHA256SUMS; the change log
-# of the version in BUILD/release-notes.md. With TAG, as in v0.1.0, the sources must be those of that
-# release: its version, closed change logs.
+# of the version in BUILD/release-notes.md. With TAG, as in v0.1.0, the sources must be those of
+# that release: its version, closed change logs.
 set -eu
 build=$1 tag=${2:-}
 cd "$(dirname "$0")/../.."
