@@ -50,6 +50,10 @@ given     = $(if $(filter environment command,$(origin $1)),$($1))
 say       = $(if $(V),,@$(if $(STEPS),echo >>$(B)/steps; printf '[%3d of $(STEPS)] %-6s %s\n' \
               $$(wc -l <$(B)/steps),printf '  %-6s %s\n') $(1) $@ && )
 
+# A stamp's recipe runs each time and writes the file only if its content changes. ALWAYS= leaves
+# the stamps alone: make -n cannot know that they will not change, and counts what depends on them.
+ALWAYS   ?= FORCE
+
 # All cores, unless -j says otherwise. A make that this one starts has what this one has: GNU make
 # 4.3 does not yet say so here.
 ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)

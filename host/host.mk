@@ -17,7 +17,7 @@ HOST_FLAGS = -std=c++17 $(HOST_OPTIONS) $(FORTIFY) $(WARN) -Iinclude -I. $(USER_
 HOST_OBJ  := $(HOST_SRC:%.cc=$(B)/obj/%.o) $(B)/obj/host/images.o
 # Which images are in the object: another KERNELS or other GPUS are another object.
 IMAGES_FROM := $(B)/obj/host/kernels.txt
-$(IMAGES_FROM): FORCE
+$(IMAGES_FROM): $(ALWAYS)
 	@mkdir -p $(@D) && echo '$(KERNEL_OUT) $(GPUS)' | cmp -s - $@ || \
 	  echo '$(KERNEL_OUT) $(GPUS)' >$@
 

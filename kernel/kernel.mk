@@ -167,7 +167,7 @@ $(KERNEL_OUT)/quantize_sm100.sm_10%.cubin: $(QUANTIZE100_PTX)
 	$(call to_cubin,sm_10$*)
 
 PACKED      := $(KERNEL_OUT)/pack.txt
-$(PACKED): FORCE
+$(PACKED): $(ALWAYS)
 	@mkdir -p $(@D) && echo $(PACK) | cmp -s - $@ || echo $(PACK) >$@
 $(KERNEL_OUT)/%.cubin.fatbin: $(KERNEL_OUT)/%.cubin $(PACKED)
 	$(call to_fatbin,elf,$(patsubst .sm_%,%,$(suffix $*)))
@@ -176,7 +176,7 @@ $(KERNEL_OUT)/%.ptx.fatbin: $(KERNEL_OUT)/%.ptx $(PACKED)
 
 # Looked at each time, since another compiler may have come to the same place: then all images are
 # made again.
-$(COMPILER_TXT): FORCE
+$(COMPILER_TXT): $(ALWAYS)
 	@mkdir -p $(@D) && $(version_$(KERNELS)) >$@.new && [ -s $@.new ]
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 COMPILED_PTX := $(SM100_PTX) $(SM90_PTX) $(SM80_PTX) $(SM80_90_PTX) $(QUANTIZE80_PTX) \

@@ -94,6 +94,13 @@ class Make(unittest.TestCase):
 
 
 class Jobs(unittest.TestCase):
+    def test_make_run_counts_no_step_that_is_done(self):
+        def steps(*words):
+            return execute("make", "-n", "--no-print-directory", "first-run", *words).stdout.count(
+                "printf '  ")
+        self.assertGreater(steps(), 0)
+        self.assertEqual(steps("ALWAYS="), 0)
+
     def test_a_make_that_make_starts_runs_no_more_jobs_at_once(self):
         # `make -j1 dist` started two compilers.
         with tempfile.NamedTemporaryFile("w", suffix=".mk", encoding="utf-8") as file:

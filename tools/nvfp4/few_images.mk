@@ -22,18 +22,22 @@ RUN_IMAGES  := $(shell kernel/images.sh $(if $(RUN_GPUS),'$(RUN_GPUS)','100' ptx
 RUN_FATBINS = $(call fatbins_of,$(RUN_IMAGES))
 
 # Another GPU than last time has other images.
-$(RUN)/gpus.txt: FORCE
+$(RUN)/gpus.txt: $(ALWAYS)
 	@mkdir -p $(@D) && echo '$(RUN_GPUS)' | cmp -s - $@ || echo '$(RUN_GPUS)' >$@
 $(RUN)/images.o: host/run/images.S $(RUN_FATBINS) $(COMPILER_TXT) $(RUN)/gpus.txt
 	@kernel/images.sh $(if $(RUN_GPUS),'$(RUN_GPUS)','100' ptx) $(KERNEL_OUT) $(@D)/images
 	$(compile_images)
 $(eval $(call library_in,$(RUN)))
 
-# Run alone, it says how many steps there are: those that make would take.
+# Run alone, it says how many steps there are: those that make would take once the stamps are made.
 ifeq ($(MAKECMDGOALS),run)
 ifneq ($(wildcard $(SETUP)),)
-STEPS := $(shell rm -f $(B)/steps; $(MAKE) -n --no-print-directory $(MAKEOVERRIDES) first-run \
-           RUN_GPUS='$(RUN_GPUS)' RUN_IMAGES='$(RUN_IMAGES)' 2>/dev/null | grep -c "^printf '  ")
+OF_RUN  := $(MAKEOVERRIDES) RUN_GPUS='$(RUN_GPUS)' RUN_IMAGES='$(RUN_IMAGES)'
+STAMPS  := $(IMAGES_FROM) $(if $(filter prebuilt,$(KERNELS)),,$(PACKED) $(COMPILER_TXT)) \
+           $(RUN)/gpus.txt
+STEPS   := $(shell rm -f $(B)/steps; $(MAKE) -s $(OF_RUN) $(STAMPS) >/dev/null 2>&1; \
+             $(MAKE) -n --no-print-directory $(OF_RUN) first-run ALWAYS= 2>/dev/null \
+               | grep -c "^printf '  ")
 endif
 endif
 ON_EMULATOR = LD_LIBRARY_PATH="$(abspath $(B)/emulator)$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}"
