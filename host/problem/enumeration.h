@@ -5,23 +5,9 @@
 #include <cstdint>
 
 #include "host/base/status.h"
+#include "host/problem/field_rows.h"
 
 namespace nvfp4 {
-
-enum class Enumeration {
-  type,
-  scale_layout,
-  operand_format,
-  scale_rule,
-  rows,
-  cd_order,
-  bias_axis,
-  scalars,
-  activation,
-  pdl,
-  tensor_scale,
-  fused,
-};
 
 // Values of an enumeration, one bit each.
 using EnumeratorSet = uint32_t;

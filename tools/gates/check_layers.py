@@ -33,8 +33,11 @@ HOST = grounded(
 HOST["host/reference/"] = ["include/", "host/base/", "host/problem/"]
 for above in ("run", "api"):
     HOST[f"host/{above}/"].append("host/reference/")
+# Tables of the public fields and enumerations, from which programs make theirs, too.
+FIELDS = ["host/problem/" + table for table in ("fields.def", "field_rows.h", "enumeration.def")]
 LIBRARY = {
     "include/": [],
+    **{table: ["include/", *FIELDS] for table in FIELDS},
     "host/cuda/": [],
     "kernel/ptx/": [],
     "kernel/common/": ["kernel/ptx/"],
@@ -43,7 +46,7 @@ LIBRARY = {
     "kernel/sm90/": ["kernel/common/", "kernel/ptx/"],
     "kernel/sm100/": ["kernel/common/", "kernel/ptx/"],
     "kernel/quantize/": ["kernel/helpers/", "kernel/common/", "kernel/ptx/"],
-    **HOST,
+    **{room: may + FIELDS for room, may in HOST.items()},
 }
 EMULATOR = {
     "include/": [],
@@ -61,14 +64,14 @@ EMULATOR = {
 }
 PROGRAMS = {
     "tools/testing/": [],
-    "tools/harness/": ["include/", "host/cuda/"],
-    "tools/nvfp4/": ["include/", "host/cuda/", "tools/harness/", EMU + "include/"],
+    "tools/harness/": ["include/", "host/cuda/", *FIELDS],
+    "tools/nvfp4/": ["include/", "host/cuda/", "tools/harness/", EMU + "include/", *FIELDS],
     "tools/draw/": ["kernel/common/", "kernel/sm100/"],
     "tools/probe/": ["host/cuda/", "kernel/ptx/", "kernel/common/", "kernel/sm100/",
                      "tools/harness/"],
     "tools/model/": ["kernel/common/", "kernel/sm90/", "kernel/sm100/", "tools/testing/"],
     "bench/": ["include/", "host/cuda/", "kernel/common/", "tools/harness/", EMU + "include/"],
-    "test/": ["include/", "host/cuda/", "kernel/ptx/", *KERNEL_PLAIN, *HOST, "bench/",
+    "test/": ["include/", "host/cuda/", "kernel/ptx/", *KERNEL_PLAIN, *HOST, *FIELDS, "bench/",
               "tools/harness/", "tools/nvfp4/", "tools/testing/", EMU + "include/"],
     EMU + "test/": [EMU + room for room in EMULATOR] + ["tools/testing/"],
     EMU + "bench/": [EMU + "include/"],
