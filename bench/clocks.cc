@@ -215,7 +215,7 @@ void print_row(const support::Shape& shape, const std::string& kernel, size_t ct
 // Each sample is of the launch after all other copies have passed through the L2.
 void time_clocks(const Driver& driver, GpuTimer& timer, const Problem& problem, double l2_bytes,
                  int replays, int32_t pdl) {
-  const int count = cold_copies(compulsory_bytes(problem.shape), l2_bytes);
+  const int count = cold_copies(compulsory_bytes(problem.shape()), l2_bytes);
   std::vector<std::unique_ptr<DeviceGemm>> copies;
   for (int i = 0; i < count; ++i) {
     copies.push_back(std::make_unique<DeviceGemm>(driver, problem));
@@ -239,7 +239,7 @@ void time_clocks(const Driver& driver, GpuTimer& timer, const Problem& problem, 
     ctas = noted.size();
     samples.push_back(sample_of(noted));
   }
-  print_row(problem.shape, launched.name(), ctas, samples);
+  print_row(problem.shape(), launched.name(), ctas, samples);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ using support::Shape;
 class ByColumns {
  public:
   ByColumns(const Gpu& gpu, const Problem& problem, const std::vector<uint16_t>& rows, bool timed)
-      : shape_(problem.shape), rows_(rows) {
+      : shape_(problem.shape()), rows_(rows) {
     const int count =
         timed ? cold_copies(
                     compulsory_bytes(shape_, problem.a.quantized() ? kQuantizedBytes : kHalfBytes),
@@ -79,7 +79,7 @@ struct Products {
         linear_scales(gpu, linear, timed),
         silu(gpu, plain, timed),
         by_columns(gpu, plain, product.d(), timed) {
-    support::EpilogueFields fields;
+    support::Fields fields;
     fields.activation = NVFP4_ACTIVATION_SILU;
     silu.set_epilogue(fields);
   }

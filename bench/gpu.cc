@@ -25,7 +25,7 @@ namespace bench {
 namespace {
 
 using support::Driver;
-using support::EpilogueFields;
+using support::Fields;
 using support::Problem;
 using support::progress;
 using support::Shape;
@@ -230,13 +230,12 @@ class Problems {
   }
 
   bool have(const Shape& shape) const {
-    return main.shape.n == shape.n && main.shape.k == shape.k && !tokens_.empty() &&
-           tokens_[0].rows >= shape.m;
+    return main.n == shape.n && main.k == shape.k && !tokens_.empty() && tokens_[0].rows >= shape.m;
   }
   // From here on the problems are of their first m tokens.
   void take(int64_t m) {
     take_tokens(tokens_[0], m, &main);
-    if (f16.shape.m) take_tokens(tokens_[1], m, &f16), take_tokens(tokens_[2], m, &bf16);
+    if (f16.m) take_tokens(tokens_[1], m, &f16), take_tokens(tokens_[2], m, &bf16);
   }
 
  private:
@@ -249,7 +248,7 @@ struct Half {
   Half(const Gpu& gpu, const Problem& problem, HalfTokens* to, Turns* turns) {
     gemm = std::make_unique<OurGemm>(gpu, problem, true);
     if (problem.a.type == NVFP4_TYPE_BF16) {
-      EpilogueFields fields;
+      Fields fields;
       fields.d_type = NVFP4_TYPE_BF16;
       gemm->set_epilogue(fields);
     }
@@ -258,18 +257,18 @@ struct Half {
   }
 };
 
-EpilogueFields bf16_bias() {
-  EpilogueFields fields;
+Fields bf16_bias() {
+  Fields fields;
   fields.d_type = fields.bias_type = NVFP4_TYPE_BF16;
   return fields;
 }
-EpilogueFields bf16_bias_silu() {
-  EpilogueFields fields = bf16_bias();
+Fields bf16_bias_silu() {
+  Fields fields = bf16_bias();
   fields.activation = NVFP4_ACTIVATION_SILU;
   return fields;
 }
-EpilogueFields c_added() {
-  EpilogueFields fields;
+Fields c_added() {
+  Fields fields;
   fields.c_type = NVFP4_TYPE_F16, fields.beta = 1;
   return fields;
 }
@@ -277,7 +276,7 @@ EpilogueFields c_added() {
 Row time_row(const GpuOptions& options, const Gpu& gpu, Yardsticks& y, const Problems& problems) {
   Row row;
   const Problem& problem = problems.main;
-  row.shape = problem.shape;
+  row.shape = problem.shape();
   GpuTimer& timer = *y.timer;
   Turns turns;
   OurGemm ours(gpu, problem, true);
@@ -309,7 +308,7 @@ Row time_row(const GpuOptions& options, const Gpu& gpu, Yardsticks& y, const Pro
   row.ours.host_us = median(timer.host(launch, calls, options.replays));
   if (options.gpumode || gpu.info.major >= 10)
     row.ours.gpumode_us = gpumode_us(gpu.driver, problem);
-  const auto time_with = [&, &launch = launch, &calls = calls](const EpilogueFields& fields) {
+  const auto time_with = [&, &launch = launch, &calls = calls](const Fields& fields) {
     ours.set_epilogue(fields);
     const double us = median(timer.graph(launch, calls, options.replays));
     ours.require_same();
@@ -323,12 +322,11 @@ Row time_row(const GpuOptions& options, const Gpu& gpu, Yardsticks& y, const Pro
 
 void verify_row(const Gpu& gpu, const Problems& problems) {
   OurGemm ours(gpu, problems.main, false);
-  for (const EpilogueFields& fields : {bf16_bias(), bf16_bias_silu(), c_added()})
-    ours.set_epilogue(fields);
+  for (const Fields& fields : {bf16_bias(), bf16_bias_silu(), c_added()}) ours.set_epilogue(fields);
   for (const Problem* half : {&problems.f16, &problems.bf16})
-    if (half->shape.m) OurGemm(gpu, *half, false);
+    if (half->m) OurGemm(gpu, *half, false);
   std::printf("# %s by %s: the checked elements have the reference's bits\n",
-              to_string(problems.main.shape).c_str(), ours.variant().c_str());
+              to_string(problems.main.shape()).c_str(), ours.variant().c_str());
 }
 
 void write_json(const std::string& path, const Head& head, const nlohmann::ordered_json& rows) {

@@ -62,8 +62,7 @@ support::Operand tokens_of(const support::Operand& whole, const std::vector<int6
 // Some of the tokens and of the weights.
 Problem part_of(const Problem& whole, const std::vector<int64_t>& rows,
                 const std::vector<int64_t>& columns) {
-  Problem part =
-      support::make_problem({int64_t(rows.size()), int64_t(columns.size()), whole.shape.k});
+  Problem part = support::make_problem({int64_t(rows.size()), int64_t(columns.size()), whole.k});
   copy_rows(whole.b, columns, &part.b);
   part.a = tokens_of(whole.a, rows);
   return part;
@@ -71,16 +70,16 @@ Problem part_of(const Problem& whole, const std::vector<int64_t>& rows,
 
 // Throws unless the checked elements have the reference's bits.
 void verify_rows(const Problem& problem, const std::vector<uint16_t>& d) {
-  const std::vector<int64_t> rows = checked(problem.shape.m, kCheckedRows);
-  const std::vector<int64_t> columns = checked(problem.shape.n, kCheckedColumns);
+  const std::vector<int64_t> rows = checked(problem.m, kCheckedRows);
+  const std::vector<int64_t> columns = checked(problem.n, kCheckedColumns);
   const Problem part = part_of(problem, rows, columns);
   if (!support::sums_are_exact(part)) throw std::logic_error("the data are not exact");
   std::vector<uint16_t> got;
   for (const int64_t row : rows)
-    for (const int64_t column : columns) got.push_back(d[size_t(row * problem.shape.n + column)]);
-  const auto verdict = support::compare_bits(part.shape, got, support::reference(part));
+    for (const int64_t column : columns) got.push_back(d[size_t(row * problem.n + column)]);
+  const auto verdict = support::compare_bits(part.shape(), got, support::reference(part));
   if (!verdict.passed())
-    throw std::runtime_error(to_string(problem.shape) + " is wrong: " + verdict.first_difference);
+    throw std::runtime_error(to_string(problem.shape()) + " is wrong: " + verdict.first_difference);
 }
 
 // For each element, the next one that is checked.
@@ -104,13 +103,13 @@ void take_tokens(const support::Operand& tokens, int64_t m, Problem* problem) {
   std::vector<int64_t> rows(static_cast<size_t>(m));
   std::iota(rows.begin(), rows.end(), 0);
   problem->a = tokens_of(tokens, rows);
-  problem->shape.m = m;
+  problem->m = m;
   problem->d_batch_stride = m * problem->d_ld;
 }
 
 OurGemm::OurGemm(const Gpu& gpu, const Problem& problem, bool timed)
     : gpu_(gpu), problem_(problem), a_bytes_(problem.a.quantized() ? kQuantizedBytes : kHalfBytes) {
-  const double bytes = compulsory_bytes(problem.shape, a_bytes_);
+  const double bytes = compulsory_bytes(problem.shape(), a_bytes_);
   const int count = timed ? cold_copies(bytes, gpu.l2_bytes) : 1;
   copies_.push_back(std::make_unique<DeviceGemm>(gpu.driver, problem));
   while (int(copies_.size()) < count) copies_.push_back(std::make_unique<DeviceGemm>(*copies_[0]));
@@ -133,21 +132,21 @@ void OurGemm::require(const std::vector<uint16_t>& want) const {
 }
 
 // Where C and the bias are not checked, they repeat the next that are.
-void OurGemm::set_epilogue(support::EpilogueFields fields) {
+void OurGemm::set_epilogue(support::Fields fields) {
   fields.alpha = problem_.alpha;
-  const int64_t n = problem_.shape.n;
-  const std::vector<int64_t> rows = checked(problem_.shape.m, 2);
+  const int64_t n = problem_.n;
+  const std::vector<int64_t> rows = checked(problem_.m, 2);
   const std::vector<int64_t> columns = checked(n, kCheckedColumns);
-  const support::GeneralProblem part(part_of(problem_, rows, columns), fields, 1);
+  const support::Problem part = support::with_fields(part_of(problem_, rows, columns), fields, 1);
   const std::vector<size_t> column = next_of(columns, n);
   std::vector<uint8_t> c, bias;
   if (!part.bias.empty()) bias = spread(part.bias.data(), column);
   if (!part.c.empty())
-    for (const size_t row : next_of(rows, problem_.shape.m)) {
+    for (const size_t row : next_of(rows, problem_.m)) {
       const std::vector<uint8_t> line = spread(&part.c[row * columns.size() * 2], column);
       c.insert(c.end(), line.begin(), line.end());
     }
-  set_epilogue(part.desc(NVFP4_SCALE_LAYOUT_128X4), bias, c);
+  set_epilogue(make_desc(part, NVFP4_SCALE_LAYOUT_128X4), bias, c);
   check(copies_[0]->enqueue());
   d_ = copies_[0]->d();
   std::vector<uint16_t> want(rows.size() * columns.size());
@@ -155,7 +154,7 @@ void OurGemm::set_epilogue(support::EpilogueFields fields) {
   std::memcpy(want.data(), bytes.data(), bytes.size());
   for (size_t i = 0; i < want.size(); ++i)
     if (d_[size_t(rows[i / columns.size()] * n + columns[i % columns.size()])] != want[i])
-      throw std::runtime_error(to_string(problem_.shape) + " is wrong with " + to_string(fields));
+      throw std::runtime_error(to_string(problem_.shape()) + " is wrong with " + to_string(fields));
 }
 
 void OurGemm::set_epilogue(const nvfp4_gemm_desc& as, const std::vector<uint8_t>& bias,
@@ -171,7 +170,7 @@ void OurGemm::set_epilogue(const nvfp4_gemm_desc& as, const std::vector<uint8_t>
     desc.d_type = as.d_type, desc.activation = as.activation, desc.beta = as.beta;
     desc.bias_type = as.bias_type, desc.bias = bias.empty() ? nullptr : bias_->pointer();
     desc.c_type = as.c_type, desc.c = c.empty() ? nullptr : c_.back()->pointer();
-    desc.c_ld = c.empty() ? as.c_ld : problem_.shape.n;
+    desc.c_ld = c.empty() ? as.c_ld : problem_.n;
   }
 }
 

@@ -9,7 +9,6 @@
 
 #include "bench/device.h"
 #include "tools/harness/device_gemm.h"
-#include "tools/harness/general_gemm.h"
 
 namespace bench {
 
@@ -30,7 +29,7 @@ class OurGemm {
   void require_same() const { require(d_); }
   // More than fp16 of the product from here on, verified: fields of D in 16 bits by rows, C without
   // gaps, and a bias of columns.
-  void set_epilogue(support::EpilogueFields fields);
+  void set_epilogue(support::Fields fields);
 
  private:
   void require(const std::vector<uint16_t>& want) const;

@@ -35,7 +35,7 @@ PeerLibrary::~PeerLibrary() { dlclose(handle_); }
 
 PeerGemm::PeerGemm(const Gpu& gpu, const PeerLibrary& library, const support::Problem& problem)
     : library_(library),
-      shape_(problem.shape),
+      shape_(problem.shape()),
       copies_(cold_copies(compulsory_bytes(shape_, kHalfBytes), gpu.l2_bytes)),
       product_(library.create_(shape_.m, shape_.n, shape_.k, problem.b.codes.data(),
                                problem.b.scales.data(), problem.a.halves.data(), copies_)) {}

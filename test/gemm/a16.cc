@@ -6,7 +6,7 @@
 #include "test/gemm/a16_pairs.h"
 #include "test/gemm/emulator.h"
 #include "test/gemm/sizes.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 
 using support::make_a16_problem;
 
@@ -126,16 +126,16 @@ TEST_CASE("a16: bf16 tokens keep their range in an fp32 D", "[a16][epilogue]") {
   const int exponent = GENERATE(100, -90);
   Problem p = forced(tile.name, make_a16_problem({9, 70, 336}, tile.type, Data::exact, 912));
   const uint16_t shift = uint16_t(exponent * 128);  // bf16 has 7 bits of fraction
-  for (int64_t row = 0; row < p.shape.m; ++row) {
-    for (int64_t k = 0; k < p.shape.k; ++k) {
+  for (int64_t row = 0; row < p.m; ++row) {
+    for (int64_t k = 0; k < p.k; ++k) {
       uint16_t& half = p.a.halves[size_t(row * p.a.ld + k)];
       if ((half & 0x7FFF) != 0) half = uint16_t(half + shift);
     }
   }
   REQUIRE(support::sums_are_exact(p));
-  support::EpilogueFields f;
+  support::Fields f;
   f.d_type = NVFP4_TYPE_F32;
-  REQUIRE(difference_on_device(gpu.driver, support::GeneralProblem(p, f, 1)) == "");
+  REQUIRE(difference_on_device(gpu.driver, support::with_fields(p, f, 1)) == "");
 }
 
 TEST_CASE("a16: all 16 x 127 pairs of element and scale are decoded exactly", "[a16]") {
@@ -155,14 +155,14 @@ TEST_CASE("a16: every finite token keeps its value", "[a16]") {
   if (gpu.info.emulated())
     p = forced(tile.name, make_a16_problem({64, 64, 64}, tile.type, Data::exact, 905));
   const uint32_t infinity = tile.type == NVFP4_TYPE_F16 ? 0x7C00 : 0x7F80;
-  const int64_t k_count = p.shape.k;
+  const int64_t k_count = p.k;
   for (int64_t i = 0; i < 64 * k_count; ++i) {
     uint16_t bits = uint16_t(i * (65536 / (64 * k_count)));
     if ((bits & infinity) == infinity) bits = 0;
     p.a.set_half(0, i / k_count, i % k_count, bits);
   }
   // Column n takes element n alone.
-  for (int64_t n = 0; n < p.shape.n; ++n) {
+  for (int64_t n = 0; n < p.n; ++n) {
     for (int64_t k = 0; k < k_count; ++k) p.b.set_code(0, n, k, k == n ? 2 : 0);
     for (int64_t block = 0; block < k_count / 16; ++block) p.b.set_scale(0, n, block, 0x38);
   }
@@ -194,11 +194,11 @@ TEST_CASE("a16: equal tokens give equal bits wherever they lie in a tile", "[a16
   Problem p = forced(
       tile.name, make_a16_problem({m, 40, gpu.sized(4096, 2048)}, tile.type, Data::random, 912));
   for (int64_t row = 1; row < m; ++row)
-    std::copy_n(p.a.halves.begin(), p.shape.k, p.a.halves.begin() + row * p.a.ld);
+    std::copy_n(p.a.halves.begin(), p.k, p.a.halves.begin() + row * p.a.ld);
   const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
   for (int64_t row = 1; row < m; ++row) {
     CAPTURE(tile.name, row);
-    REQUIRE(std::equal(d.begin(), d.begin() + p.shape.n, d.begin() + row * p.shape.n));
+    REQUIRE(std::equal(d.begin(), d.begin() + p.n, d.begin() + row * p.n));
   }
 }
 
@@ -236,7 +236,7 @@ TEST_CASE("a16: no token beyond M and K is read", "[a16]") {
   gpu.driver.check(gpu.driver.cuMemcpyHtoD(exact, problem.a.halves.data(), bytes), "cuMemcpyHtoD");
   gemm.desc.a = reinterpret_cast<void*>(exact);
   CHECK(gemm.enqueue() == NVFP4_SUCCESS);
-  CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+  CHECK(support::compare_bits(problem.shape(), gemm.d(), support::reference(problem)).passed());
   gpu.driver.check(gpu.driver.cuMemFree(exact), "cuMemFree");
 }
 
@@ -294,7 +294,7 @@ TEST_CASE("a16: with batch_invariant a row has the same bits for every M", "[a16
   Problem many = make_a16_problem({40, 70, k}, type, Data::random, 950);
   many.batch_invariant = true;
   Problem one = many;
-  one.shape.m = one.a.rows = 1;
+  one.m = one.a.rows = 1;
   const std::vector<uint16_t> d = support::run_on_device(gpu.driver, many);
   const std::vector<uint16_t> row = support::run_on_device(gpu.driver, one);
   CHECK(std::equal(row.begin(), row.end(), d.begin()));

@@ -2,7 +2,7 @@
 // All pairs of an element and a finite scale, multiplied by 16-bit tokens.
 #pragma once
 
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 
 namespace gemm_test {
 

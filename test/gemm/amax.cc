@@ -8,8 +8,8 @@
 #include "test/gemm/sizes.h"
 
 using support::DeviceBuffer;
-using support::EpilogueFields;
-using support::GeneralProblem;
+using support::Fields;
+using support::Problem;
 
 namespace {
 
@@ -28,19 +28,19 @@ int32_t bits_of(float x) {
   return bits;
 }
 
-EpilogueFields with_maxima(EpilogueFields f = {}) {
-  f.d_amax = f.d_row_amax = true;
+Fields with_maxima(Fields f = {}) {
+  f.d_amax = f.d_row_amax = support::kGiven;
   return f;
 }
 
 // What is there before, and the magnitudes of D in fp32.
-std::vector<int32_t> maxima_of(const Gpu& gpu, const GeneralProblem& p) {
-  GeneralProblem in_f32 = p;
-  EpilogueFields& f = in_f32.fields;
-  f.d_type = NVFP4_TYPE_F32, f.d_ld_gap = f.d_batch_gap = 0;
-  f.d_amax = f.d_row_amax = f.d_tensor_scale = false;
-  const Bytes d = run_on_device(gpu.driver, in_f32), before = p.d_before();
-  const nvfp4_gemm_desc g = in_f32.desc(NVFP4_SCALE_LAYOUT_LINEAR);
+std::vector<int32_t> maxima_of(const Gpu& gpu, const Problem& p) {
+  Problem in_f32 = p;
+  in_f32.d_type = NVFP4_TYPE_F32, in_f32.d_ld_gap = in_f32.d_batch_gap = 0;
+  in_f32.d_amax = in_f32.d_row_amax = nullptr;
+  in_f32.lay_out(p.shape());
+  const Bytes d = bytes_on_device(gpu.driver, in_f32), before = p.d_before();
+  const nvfp4_gemm_desc g = make_desc(in_f32, NVFP4_SCALE_LAYOUT_LINEAR);
   std::vector<int32_t> maxima;
   for (size_t i = p.d_amax_at() / 4; i < before.size() / 4; ++i) maxima.push_back(at(before, i));
   for (int64_t batch = 0; batch < g.l; ++batch)
@@ -54,12 +54,12 @@ std::vector<int32_t> maxima_of(const Gpu& gpu, const GeneralProblem& p) {
   return maxima;
 }
 
-void require_maxima(const Gpu& gpu, const Problem& operands, const EpilogueFields& fields) {
-  const GeneralProblem p(operands, support::possible(fields, operands.shape), 7);
-  INFO(to_string(operands.shape) << ", variant " << (operands.variant ? operands.variant : "chosen")
-                                 << ", " << to_string(p.fields));
+void require_maxima(const Gpu& gpu, const Problem& operands, const Fields& fields) {
+  const Problem p = with_fields(operands, support::possible(fields, operands.shape()), 7);
+  INFO(to_string(operands.shape())
+       << ", variant " << (operands.variant ? operands.variant : "chosen") << ", " << to_string(p));
   const std::vector<int32_t> want = maxima_of(gpu, p);
-  const Bytes got = run_on_device(gpu.driver, p);
+  const Bytes got = bytes_on_device(gpu.driver, p);
   for (size_t i = 0; i < want.size(); ++i) {
     CAPTURE(i);
     REQUIRE(at(got, p.d_amax_at() / 4 + i) == want[i]);
@@ -67,11 +67,12 @@ void require_maxima(const Gpu& gpu, const Problem& operands, const EpilogueField
 }
 
 // Fast epilogues without maxima; everything; by columns; with scales.
-EpilogueFields fields_of(size_t number) {
-  EpilogueFields f = with_maxima();
+Fields fields_of(size_t number) {
+  Fields f = with_maxima();
   f.d_ld_gap = f.d_batch_gap = 2;
   if (number == 0) return f;
-  f.alpha = 0.3f, f.bias_type = NVFP4_TYPE_BF16, f.a_tensor_scale = f.b_tensor_scale = true;
+  f.alpha = 0.3f, f.bias_type = NVFP4_TYPE_BF16,
+  f.a_tensor_scale = f.b_tensor_scale = support::kGiven;
   f.d_type = number == 3 ? NVFP4_TYPE_NVFP4 : NVFP4_TYPE_BF16;
   if (number == 3) return f;
   f.c_type = NVFP4_TYPE_F32, f.beta = -0.7f, f.activation = NVFP4_ACTIVATION_SILU;
@@ -120,10 +121,10 @@ TEST_CASE("tokens of 16 bits have maxima", "[amax][a16]") {
 // D is C, whose rows have a NaN with other bits, an infinity, subnormal numbers, ones, a largest
 // number in the last column, and zeros alone.
 void require_extremes(const Gpu& gpu, const Problem& operands) {
-  EpilogueFields f = with_maxima();
+  Fields f = with_maxima();
   f.c_type = NVFP4_TYPE_F32, f.beta = 1;
-  GeneralProblem p(operands, f, 1);
-  const Shape& s = operands.shape;
+  Problem p = with_fields(operands, f, 1);
+  const Shape& s = operands.shape();
   for (int64_t n = 0; n < s.n; ++n) {
     const uint32_t sign = uint32_t(n % 2) << 31;
     p.set_c(0, 0, n, n == 7 ? 0xFFC12345 : 0x7F800000);
@@ -133,9 +134,9 @@ void require_extremes(const Gpu& gpu, const Problem& operands) {
     p.set_c(0, 4, n, n + 1 == s.n ? 0xC4810000 : 0x3F800000);
     p.set_c(0, 5, n, 0x80000000);
   }
-  const Bytes d = run_on_device(gpu.driver, p);
+  const Bytes d = bytes_on_device(gpu.driver, p);
   const size_t first = p.d_amax_at() / 4;
-  // In rows 1 and 3 numbers are there before (general_gemm.cc).
+  // In rows 1 and 3 numbers are there before (problem.cc).
   const int32_t want[] = {kNan, kNan, 0x7F800000, int32_t(s.n), bits_of(1000), bits_of(1032), 0};
   for (size_t i = 0; i < std::size(want); ++i) CHECK(at(d, first + i) == want[i]);
   CHECK(first_difference(p, d, p.reference()) == "");
@@ -154,15 +155,16 @@ TEST_CASE("K = 0 has maxima", "[amax][empty]") {
 TEST_CASE("a product's maxima of rows give the next one the quantizer's own tensor scales",
           "[amax]") {
   USE_GPU(gpu);
-  EpilogueFields f;
-  f.d_row_amax = true, f.d_type = NVFP4_TYPE_F32, f.activation = NVFP4_ACTIVATION_RELU_SQUARED;
-  const GeneralProblem p(make_problem({9, 96, 192}, Data::random, 12), f, 3);
-  const support::DeviceGeneral gemm(gpu.driver, p);
+  Fields f;
+  f.d_row_amax = support::kGiven, f.d_type = NVFP4_TYPE_F32,
+  f.activation = NVFP4_ACTIVATION_RELU_SQUARED;
+  const Problem p = with_fields(make_problem({9, 96, 192}, Data::random, 12), f, 3);
+  const support::DeviceGemm gemm(gpu.driver, p);
   gpu.driver.check(gpu.driver.cuMemsetD8(reinterpret_cast<CUdeviceptr>(gemm.desc.d_row_amax), 0,
                                          9 * sizeof(float)),
                    "cuMemsetD8");
   REQUIRE(nvfp4_gemm_run(&gemm.desc, nullptr) == NVFP4_SUCCESS);
-  Bytes d = gemm.d();
+  Bytes d = gemm.d_bytes();
   Bytes codes[2], scales[2];
   for (const bool from_product : {false, true}) {
     codes[from_product].resize(9 * 48), scales[from_product].resize(9 * 6);
@@ -184,8 +186,8 @@ TEST_CASE("a product's maxima of rows give the next one the quantizer's own tens
 TEST_CASE("a plan adds to the maxima that its run names and is made with them or without",
           "[amax]") {
   USE_GPU(gpu);
-  const GeneralProblem p(make_problem({9, 70, 64, 2}, Data::exact, 33), with_maxima(), 4);
-  const support::DeviceGeneral a(gpu.driver, p);
+  const Problem p = with_fields(make_problem({9, 70, 64, 2}, Data::exact, 33), with_maxima(), 4);
+  const support::DeviceGemm a(gpu.driver, p);
   // They count as int32_t: a NaN without a sign stays, and what has a sign, NaN too, is below any
   // maximum.
   const std::vector<int32_t> before = {kNan, int32_t(0xFFC00000), bits_of(-7), bits_of(1e30f),
@@ -197,7 +199,7 @@ TEST_CASE("a plan adds to the maxima that its run names and is made with them or
   x.d_amax = static_cast<float*>(other.pointer()), x.d_row_amax = x.d_amax + 1;
   const support::Plan plan(a.desc);
   REQUIRE(plan.run(x) == NVFP4_SUCCESS);
-  const Bytes d = a.d(), now = other.download();
+  const Bytes d = a.d_bytes(), now = other.download();
   const Bytes want = p.reference(), untouched = p.d_before();
   const auto first = std::ptrdiff_t(p.d_amax_at());
   CHECK(std::equal(d.begin(), d.begin() + first, want.begin()));
@@ -248,10 +250,10 @@ TEST_CASE("a grouped product has maxima of the rows that groups have", "[amax][g
 TEST_CASE("a gated product has maxima of both products", "[amax][gated]") {
   USE_GPU(gpu);
   for (const int32_t type : {NVFP4_TYPE_BF16, NVFP4_TYPE_NVFP4}) {
-    EpilogueFields f = with_maxima();
-    f.gated = true, f.d_type = type, f.activation = NVFP4_ACTIVATION_SILU;
+    Fields f = with_maxima();
+    f.b2 = support::kGiven, f.d_type = type, f.activation = NVFP4_ACTIVATION_SILU;
     f.alpha = 0.02f, f.alpha2 = -0.03f, f.bias_type = NVFP4_TYPE_BF16;
-    const GeneralProblem p(make_problem({13, 80, 192}, Data::exact, 8), f, 2);
+    const Problem p = with_fields(make_problem({13, 80, 192}, Data::exact, 8), f, 2);
     CHECK(difference_on_device(gpu.driver, p) == "");
   }
 }

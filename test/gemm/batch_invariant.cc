@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // batch_invariant: a row of D has the same bits whatever M is and wherever the row stands.
 #include "test/gemm/gpu.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 
 namespace {
 
@@ -10,8 +10,8 @@ const std::vector<int64_t> kRows = {1, 3, 8, 17, 70};
 
 // Rows `first` and on of a problem with one batch, as a problem.
 Problem rows_of(const Problem& whole, int64_t first, int64_t count) {
-  const size_t codes = size_t(whole.shape.k / 2), scales = size_t(whole.shape.k / 16);
-  Problem part = make_problem({count, whole.shape.n, whole.shape.k});
+  const size_t codes = size_t(whole.k / 2), scales = size_t(whole.k / 16);
+  Problem part = make_problem({count, whole.n, whole.k});
   part.b = whole.b;
   part.alpha = whole.alpha;
   part.batch_invariant = whole.batch_invariant;
@@ -25,9 +25,9 @@ Problem rows_of(const Problem& whole, int64_t first, int64_t count) {
 
 // D in fp32, in which every other order of additions shows.
 std::vector<uint8_t> sums(const Gpu& gpu, const Problem& problem) {
-  support::EpilogueFields fields;
+  support::Fields fields;
   fields.d_type = NVFP4_TYPE_F32;
-  return run_on_device(gpu.driver, support::GeneralProblem(problem, fields, 1));
+  return bytes_on_device(gpu.driver, support::with_fields(problem, fields, 1));
 }
 
 // How many of those parts have other bits than the rows that they are of.
@@ -35,9 +35,9 @@ size_t parts_that_differ(const Gpu& gpu, const Problem& whole, const std::vector
   const std::vector<uint8_t> d = sums(gpu, whole);
   size_t differ = 0;
   for (const int64_t count : rows) {
-    const int64_t first = (whole.shape.m - count) * 2 / 3;  // at another place of its tile
+    const int64_t first = (whole.m - count) * 2 / 3;  // at another place of its tile
     const std::vector<uint8_t> part = sums(gpu, rows_of(whole, first, count));
-    differ += !std::equal(part.begin(), part.end(), d.begin() + first * whole.shape.n * 4);
+    differ += !std::equal(part.begin(), part.end(), d.begin() + first * whole.n * 4);
   }
   return differ;
 }

@@ -112,6 +112,6 @@ TEST_CASE("two streams with problems of different kernels do not disturb each ot
   }
   for (const CUstream s : streams.all)
     gpu.driver.check(gpu.driver.cuStreamSynchronize(s), "cuStreamSynchronize");
-  CHECK(support::compare_bits(narrow.shape, one.d(), support::reference(narrow)).passed());
-  CHECK(support::compare_bits(wide.shape, two.d(), support::reference(wide)).passed());
+  CHECK(support::compare_bits(narrow.shape(), one.d(), support::reference(narrow)).passed());
+  CHECK(support::compare_bits(wide.shape(), two.d(), support::reference(wide)).passed());
 }

@@ -11,10 +11,10 @@ namespace {
 
 void require_inside(const Problem& p, const std::vector<uint16_t>& d, int capability) {
   const BoundVerdict v = support::compare_bound(p, d, support::reference(p), capability);
-  INFO(to_string(p.shape) << ": error / bound at most " << v.largest_ratio << "; "
-                          << v.first_outside);
+  INFO(to_string(p.shape()) << ": error / bound at most " << v.largest_ratio << "; "
+                            << v.first_outside);
   REQUIRE(v.passed());
-  REQUIRE(v.total == p.shape.l * p.shape.m * p.shape.n);
+  REQUIRE(v.total == p.l * p.m * p.n);
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ TEST_CASE("a result just beyond the bound is outside and one just within is not"
   const Problem p = support::worst_for_wgmma({1, 1, 256});
   support::Sum sum;
   support::for_each_sum(p, [&](int64_t, int64_t, int64_t, const support::Sum& s) { sum = s; });
-  const double bound = support::error_bound(sum, p.shape.k, p.alpha, capability);
+  const double bound = support::error_bound(sum, p.k, p.alpha, capability);
   for (const double sign : {-1.0, 1.0}) {
     const auto judge = [&](double part) {
       const uint16_t d = support::f16_bits(sum.exact + sign * part * bound);

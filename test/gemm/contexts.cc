@@ -49,7 +49,7 @@ TEST_CASE("a plan outlives its context and serves the next", "[context][plan]") 
   const nvfp4_gemm_addresses x = support::addresses_of(gemm.desc);
   REQUIRE(nvfp4_gemm_plan_run(plan, &x, nullptr) == NVFP4_SUCCESS);
   nvfp4_gemm_plan_destroy(plan);
-  CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+  CHECK(support::compare_bits(problem.shape(), gemm.d(), support::reference(problem)).passed());
 }
 
 TEST_CASE("threads with contexts of their own run at once", "[context][threads]") {
@@ -122,7 +122,7 @@ TEST_CASE("a stream of another context is refused in one sentence with any K",
   CHECK(gemm.enqueue() == NVFP4_SUCCESS);
   gemm.desc.k = k;
   CHECK(gemm.enqueue() == NVFP4_SUCCESS);
-  CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+  CHECK(support::compare_bits(problem.shape(), gemm.d(), support::reference(problem)).passed());
 }
 
 // On a device the error would end the process; in the emulator it ends the context.

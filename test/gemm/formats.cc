@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "test/gemm/sizes.h"
+#include "tools/harness/device_gemm.h"
 #include "tools/harness/formats.h"
-#include "tools/harness/general_gemm.h"
 
 using support::Gaps;
 
@@ -46,10 +46,10 @@ Problem linear(Problem p) {
 
 // Nothing but the sum. Every product here has its own bits in fp32, from the general epilogue; in
 // bf16, which the entries for MXFP4 alone store as well, an element times its scale has them.
-support::GeneralProblem sums_in(int32_t d_type, const Problem& p) {
-  support::EpilogueFields f;
+support::Problem sums_in(int32_t d_type, const Problem& p) {
+  support::Fields f;
   f.d_type = d_type;
-  return support::GeneralProblem(p, f, 1);
+  return support::with_fields(p, f, 1);
 }
 
 // A token is a power of two.
@@ -165,8 +165,8 @@ TEST_CASE("formats: each scale belongs to its row and block", "[formats]") {
   const int64_t block = format == NVFP4_OPERAND_FORMAT_MXFP4 ? 32 : 16;
   const bool fewer = gpu.small() && !gemm_test::everything() && number_of(tile) > 0;
   Problem p = ones(gpu, tile, {1, fewer ? 72 : 136, k}, format);
-  for (int64_t row = 0; row < p.shape.n; ++row) {
-    const int64_t blocks = p.shape.k / block, hot = (row * 7) % blocks;
+  for (int64_t row = 0; row < p.n; ++row) {
+    const int64_t blocks = p.k / block, hot = (row * 7) % blocks;
     for (int64_t at = 0; at < blocks; ++at) {
       p.b.set_code(0, row, at * block + row % block, 2);  // one
       p.b.set_scale(0, row, at, uint8_t(at == hot ? one + 1 + row % 7 : one - at % 2));
@@ -190,18 +190,18 @@ TEST_CASE("formats: all 16 x 255 pairs of element and scale are decoded exactly"
   for (int64_t row = 0; row < kK; ++row)
     for (int64_t k = 0; k < kK; ++k)
       if (k != row) p.a.quantized() ? p.a.set_code(0, row, k, 0) : p.a.set_half(0, row, k, 0);
-  for (int64_t row = 0; row < p.shape.n; ++row) {
+  for (int64_t row = 0; row < p.n; ++row) {
     for (int64_t k = 0; k < kK; ++k) p.b.set_code(0, row, k, uint8_t((k + row) % 16));
     for (int64_t i = 0; i < blocks; ++i)
       p.b.set_scale(0, row, i, uint8_t((row * blocks + i) % 255));
   }
-  const support::GeneralProblem general = sums_in(mxfp4 ? NVFP4_TYPE_BF16 : NVFP4_TYPE_F32, p);
+  const support::Problem general = sums_in(mxfp4 ? NVFP4_TYPE_BF16 : NVFP4_TYPE_F32, p);
   CHECK(difference_on_device(gpu.driver, general) == "");
   // And the reference's are those of double.
   const std::vector<uint8_t> d = general.reference();
-  for (int64_t row = 0; row < p.shape.n; ++row)
+  for (int64_t row = 0; row < p.n; ++row)
     for (int64_t k = 0; k < kK; ++k) {
-      const size_t at = size_t(k * p.shape.n + row);
+      const size_t at = size_t(k * p.n + row);
       uint32_t bits = 0;
       if (mxfp4) std::memcpy(&bits, &d[at * 2], 2), bits <<= 16;
       if (!mxfp4) std::memcpy(&bits, &d[at * 4], 4);
@@ -222,17 +222,17 @@ TEST_CASE("formats: tokens reach as far as the scales", "[formats]") {
   const int32_t format = EACH_FORMAT;
   const int exponent = GENERATE(-126, 126);  // of the tokens
   Problem p = ones(gpu, tile, {2, 40, 96}, format);
-  for (int64_t row = 0; row < p.shape.n; ++row) {
-    for (int64_t k = 0; k < p.shape.k; ++k) {
+  for (int64_t row = 0; row < p.n; ++row) {
+    for (int64_t k = 0; k < p.k; ++k) {
       p.b.set_code(0, row, k, uint8_t((row + (k & ~4)) % 8 + (k & 4) * 2));
     }
     p.b.set_code(0, row, 0, 1);
     p.b.set_code(0, row, 4, 0);
-    for (int64_t at = 0; at < p.shape.k / p.b.block(); ++at) {
+    for (int64_t at = 0; at < p.k / p.b.block(); ++at) {
       p.b.set_scale(0, row, at, uint8_t(exponent < 0 ? 253 + (row + at) % 2 : (row + at) % 2));
     }
   }
-  for (int64_t k = 0; k < p.shape.k; ++k) set_token(p, 1, k, exponent);
+  for (int64_t k = 0; k < p.k; ++k) set_token(p, 1, k, exponent);
   CHECK(difference_on_device(gpu.driver, sums_in(NVFP4_TYPE_F32, p)) == "");
   CHECK(difference_on_device(gpu.driver, sums_in(NVFP4_TYPE_BF16, p)) == "");
 }
@@ -272,7 +272,7 @@ TEST_CASE("formats: a scale that is NaN makes its row NaN", "[formats]") {
   Problem p = ones(gpu, tile, {3, 40, 192}, format);
   p.b.set_scale(0, 11, 4, 0xFF);  // of codes that are zero
   p.b.set_scale(0, 12, 1, 0xFF);  // of ones, which an infinite scale would make an infinity
-  for (int64_t k = 0; k < p.shape.k; ++k) p.b.set_code(0, 12, k, 2);
+  for (int64_t k = 0; k < p.k; ++k) p.b.set_code(0, 12, k, 2);
   CHECK(support::run_on_device(gpu.driver, p, 0xFF) == support::reference(p));
 }
 
@@ -302,10 +302,10 @@ TEST_CASE("formats: any epilogue follows", "[formats][epilogue]") {
   const Shape shape{11, 100, 224, 1 + int64_t(number % 2)};
   const int32_t format = kFormats[number % kFormats.size()];
   const Problem p = forced(tile, make(gpu, shape, format, Data::exact, 76));
-  support::EpilogueFields columns = support::random_column_fields(random);
-  for (const support::EpilogueFields& f : {support::random_fields(shape, random), columns}) {
+  support::Fields columns = support::random_column_fields(random);
+  for (const support::Fields& f : {support::random_fields(shape, random), columns}) {
     CAPTURE(to_string(f));
-    CHECK(difference_on_device(gpu.driver, support::GeneralProblem(p, f, 77)) == "");
+    CHECK(difference_on_device(gpu.driver, support::with_fields(p, f, 77)) == "");
   }
 }
 

@@ -4,11 +4,11 @@
 #include <cstring>
 
 #include "test/gemm/sizes.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 
-using support::DeviceGeneral;
-using support::EpilogueFields;
-using support::GeneralProblem;
+using support::DeviceGemm;
+using support::Fields;
+using support::Problem;
 
 namespace {
 
@@ -50,15 +50,15 @@ Problem operands(const GatedTile& tile, const Shape& shape, uint64_t seed) {
   return with_a16(problem, tile.a_type, Data::exact, seed);
 }
 
-std::string difference(const Gpu& gpu, const Problem& problem, const EpilogueFields& fields,
+std::string difference(const Gpu& gpu, const Problem& problem, const Fields& fields,
                        uint64_t seed) {
-  return difference_on_device(gpu.driver, GeneralProblem(problem, fields, seed));
+  return difference_on_device(gpu.driver, with_fields(problem, fields, seed));
 }
 
 // A SwiGLU with everything that the two products have of their own.
-EpilogueFields swiglu(int32_t d_type) {
-  EpilogueFields f;
-  f.gated = true, f.d_type = d_type, f.activation = NVFP4_ACTIVATION_SILU;
+Fields swiglu(int32_t d_type) {
+  Fields f;
+  f.b2 = support::kGiven, f.d_type = d_type, f.activation = NVFP4_ACTIVATION_SILU;
   f.alpha = 0.02f, f.alpha2 = -0.03f;
   f.bias_type = NVFP4_TYPE_BF16;
   f.gate_limit = 7, f.gate_alpha = 1.702f, f.gate_beta = 1;
@@ -99,9 +99,9 @@ TEST_CASE("gated: each tile and split by the fast epilogue with all that it take
       if (parts > tile.most_parts || (parts == 3 && tile.most_parts < 8)) continue;
       const std::string name = std::string(tile.name) + "/" + std::to_string(parts);
       const Shape shape{tile.tokens + (parts == 1 ? 5 : -7), 80, 256 * (parts + 1) + 64};
-      EpilogueFields f = random_column_fields(random);
-      if (parts == 1 || parts == 4) f.a_tensor_scale = f.a_tensor_scale_rows = true;
-      f.gated = true, f.activation = int32_t((seed + 3) % support::kActivations);
+      Fields f = random_column_fields(random);
+      if (parts == 1 || parts == 4) f.a_tensor_scale = support::kGiven, f.a_tensor_scale_rows = 1;
+      f.b2 = support::kGiven, f.activation = int32_t((seed + 3) % support::kActivations);
       f.b2_tensor_scale = f.b_tensor_scale, f.alpha2 = -0.3f;
       if (f.activation == NVFP4_ACTIVATION_SILU && parts < 4) {
         f.gate_limit = 7, f.gate_alpha = 1.702f, f.gate_beta = 1;
@@ -131,11 +131,11 @@ TEST_CASE("gated: each tile and split writes D with scales from registers on 9.0
       // 64 columns are a tile of 9.0, so that the last one ends in its middle.
       const Shape shape{tile.tokens + (parts == 1 ? 5 : -7), 96, 256 * parts + 64,
                         1 + int64_t(seed % 2)};
-      EpilogueFields f = random_column_fields(random);
-      f.gated = true, f.activation = NVFP4_ACTIVATION_SILU;
+      Fields f = random_column_fields(random);
+      f.b2 = support::kGiven, f.activation = NVFP4_ACTIVATION_SILU;
       f.b2_tensor_scale = f.b_tensor_scale, f.alpha2 = -0.3f;
       f.d_type = types[seed % 3], f.d_ld_gap = 16, f.d_batch_gap = 16;
-      f.d_tensor_scale = f.d_type == NVFP4_TYPE_NVFP4;
+      f.d_tensor_scale = support::Given{f.d_type == NVFP4_TYPE_NVFP4};
       f.d_scale_layout = NVFP4_SCALE_LAYOUT_128X4 + int32_t(seed / 2 % 2);
       Problem problem = operands(tile, shape, seed);
       // A row of NaN, whose codes are 0.
@@ -170,7 +170,7 @@ TEST_CASE("gated: any fields and K and layouts of scales and several tiles and b
       problem.a.layout = NVFP4_SCALE_LAYOUT_128X4 + int32_t(random.below(2));
     }
     problem.variant = tile.name;
-    const EpilogueFields fields = random_gated_fields(shape, random);
+    const Fields fields = random_gated_fields(shape, random);
     CAPTURE(to_string(shape), to_string(fields), tile.name, problem.a.layout, problem.b.layout);
     CHECK(difference(gpu, problem, fields, uint64_t(80 + i)) == "");
   }
@@ -184,11 +184,11 @@ TEST_CASE("gated: NaN and infinities and what is beyond the limit", "[gated]") {
                              0x80000000, 0x3F800000, 0xFF7FFFFF, 0x00000001};
   constexpr int64_t kValues = 9;
   for (const bool limited : {true, false}) {
-    EpilogueFields f = swiglu(NVFP4_TYPE_F32);
+    Fields f = swiglu(NVFP4_TYPE_F32);
     f.bias_type = NVFP4_TYPE_F32;
     if (!limited) f.gate_limit = f.gate_alpha = f.gate_beta = 0;
     const Shape shape{3, kValues * kValues, 64};
-    GeneralProblem p(make_problem(shape), f, 1);
+    Problem p = with_fields(make_problem(shape), f, 1);
     for (int64_t i = 0; i < shape.n; ++i) {
       p.set_bias(i, values[i / kValues]);
       p.set_bias2(i, values[i % kValues]);
@@ -230,35 +230,36 @@ TEST_CASE("gated: more tiles than SMs with the last ones shared or several to a 
 TEST_CASE("gated: two halves of one matrix and a plan with other addresses", "[gated]") {
   const Gpu gpu;
   if (!has_gate(gpu)) return;
-  const GeneralProblem p(operands(tiles_of(gpu)[0], {5, 128, 256}, 3), swiglu(NVFP4_TYPE_F32), 4);
+  const Problem p =
+      with_fields(operands(tiles_of(gpu)[0], {5, 128, 256}, 3), swiglu(NVFP4_TYPE_F32), 4);
   // b and b2 as rows 0 to 127 and 128 to 255 of one matrix, and of one matrix of scales.
   const auto joined = [](std::vector<uint8_t> first, const std::vector<uint8_t>& second) {
     first.insert(first.end(), second.begin(), second.end());
     return first;
   };
-  const support::DeviceBuffer codes(gpu.driver, joined(p.operands.b.codes, p.b2.codes));
+  const support::DeviceBuffer codes(gpu.driver, joined(p.b.codes, p.b2.codes));
   const support::DeviceBuffer scales(
-      gpu.driver, joined(p.operands.b.device_scales(0xFF, 0), p.b2.device_scales(0xFF, 0)));
-  const DeviceGeneral gemm(gpu.driver, p);
+      gpu.driver, joined(p.b.device_scales(0xFF, 0), p.b2.device_scales(0xFF, 0)));
+  const DeviceGemm gemm(gpu.driver, p);
   const auto* const first_code = static_cast<const uint8_t*>(codes.pointer());
   const auto* const first_scale = static_cast<const uint8_t*>(scales.pointer());
-  const size_t half = p.operands.b.codes.size(), half_scales = 128 * 256 / 16;
+  const size_t half = p.b.codes.size(), half_scales = 128 * 256 / 16;
   const support::Plan plan(gemm.desc);
   REQUIRE(plan.run() == NVFP4_SUCCESS);
-  const std::vector<uint8_t> d = gemm.d();
+  const std::vector<uint8_t> d = gemm.d_bytes();
   CHECK(first_difference(p, d, p.reference()) == "");
 
   nvfp4_gemm_addresses x = support::no_addresses();
   x.b = first_code, x.b2 = first_code + half;
   x.b_scales = first_scale, x.b2_scales = first_scale + half_scales;
   REQUIRE(plan.run(x) == NVFP4_SUCCESS);
-  CHECK(gemm.d() == d);
+  CHECK(gemm.d_bytes() == d);
 
   x.b = first_code + half, x.b2 = first_code;
   x.b_scales = first_scale + half_scales, x.b2_scales = first_scale;
   REQUIRE(plan.run(x) == NVFP4_SUCCESS);
-  CHECK(gemm.d() != d);
-  GeneralProblem swapped = p;
-  std::swap(swapped.operands.b, swapped.b2);
-  CHECK(first_difference(swapped, gemm.d(), swapped.reference()) == "");
+  CHECK(gemm.d_bytes() != d);
+  Problem swapped = p;
+  std::swap(swapped.b, swapped.b2);
+  CHECK(first_difference(swapped, gemm.d_bytes(), swapped.reference()) == "");
 }

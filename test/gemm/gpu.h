@@ -176,7 +176,7 @@ inline support::Problem forced(const char* variant, support::Problem problem) {
 // D has the reference's bits.
 inline void require_bits(const support::Problem& problem, const std::vector<uint16_t>& d) {
   const support::BitVerdict verdict =
-      support::compare_bits(problem.shape, d, support::reference(problem));
+      support::compare_bits(problem.shape(), d, support::reference(problem));
   INFO(verdict.first_difference);
   REQUIRE(verdict.equal == verdict.total);
   REQUIRE(verdict.trusted());
@@ -189,8 +189,8 @@ inline void require_bits(const support::Problem& problem, const support::DeviceG
 // Runs the problem and requires the reference's bits, untouched inputs, guards and gaps.
 inline void require_reference_bits(const Gpu& gpu, const support::Problem& problem,
                                    uint8_t poison = 0x7F) {
-  INFO(to_string(problem.shape) << ", alpha " << problem.alpha << ", variant "
-                                << (problem.variant ? problem.variant : "chosen"));
+  INFO(to_string(problem.shape()) << ", alpha " << problem.alpha << ", variant "
+                                  << (problem.variant ? problem.variant : "chosen"));
   REQUIRE(support::sums_are_exact(problem));
   require_bits(problem, support::run_on_device(gpu.driver, problem, poison));
 }

@@ -131,7 +131,7 @@ TEST_CASE("linear scales are captured with the kernels that make tiles of them",
   recorder.launch();
   require_bits(problem, gemm);
   // Scales are read at the replay, not when it was captured.
-  problem.a.scales = make_problem(problem.shape, Data::exact, 108).a.scales;
+  problem.a.scales = make_problem(problem.shape(), Data::exact, 108).a.scales;
   const std::vector<uint8_t> other = problem.a.device_scales(0xFF, 0);
   gpu.driver.check(gpu.driver.cuMemcpyHtoD(reinterpret_cast<CUdeviceptr>(gemm.desc.a_scales),
                                            other.data(), other.size()),

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "test/gemm/gpu.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 
 namespace gemm_test {
 
@@ -35,7 +35,7 @@ struct GroupedProblem {
   bool scales_turned = false;        // tiles of scales lie from the last group to the first
   bool b_shared = false;             // every group uses the B of group 0
   support::Problem tokens, weights;  // A of all rows; B of all groups
-  support::EpilogueFields fields;
+  support::Fields fields;
 
   GroupedProblem(const GroupedSizes& of, std::vector<int32_t> row_ends, uint64_t seed,
                  support::Data data = support::Data::random)
@@ -94,8 +94,8 @@ struct GroupedProblem {
   support::Operand weights2() const { return support::with_rows_reversed(weights.b); }
 
   // The rows of one group, as a problem of its own.
-  support::GeneralProblem single(int64_t group) const {
-    return support::GeneralProblem(product(group), fields, 1);
+  support::Problem single(int64_t group) const {
+    return support::with_fields(product(group), fields, 1);
   }
   support::Problem product(int64_t group) const {
     const int64_t first = begin(group), count = end(group) - first;
@@ -142,21 +142,22 @@ struct GroupedProblem {
 class DeviceGrouped {
  public:
   DeviceGrouped(const Gpu& gpu, const GroupedProblem& problem)
-      : a_(gpu.driver, a_bytes(problem)),
+      : a_(gpu.driver, problem.tokens.a.elements()),
         a_scales_(gpu.driver, problem.token_scales()),
         b_(gpu.driver, problem.weights.b.codes),
         b_scales_(gpu.driver, problem.weights.b.device_scales(0x7F, 0)),
         rows_(gpu.driver, bytes_of(problem.ends)),
-        b2_(gpu.driver, problem.fields.gated ? problem.weights2().codes : none()),
+        b2_(gpu.driver, problem.fields.gated() ? problem.weights2().codes : none()),
         b2_scales_(gpu.driver,
-                   problem.fields.gated ? problem.weights2().device_scales(0x7F, 0) : none()),
+                   problem.fields.gated() ? problem.weights2().device_scales(0x7F, 0) : none()),
         d_(gpu.driver, size_t(problem.sizes.rows * problem.sizes.n *
                               support::bytes_of_type(problem.fields.d_type))) {
     const GroupedSizes& s = problem.sizes;
-    gemm = NVFP4_GEMM_DESC_INIT;
-    gemm.m = s.rows, gemm.n = s.n, gemm.k = s.k, gemm.l = problem.groups();
-    gemm.operand_format = s.format;
-    gemm.a = a_.pointer(), gemm.a_ld = problem.tokens.a.ld, gemm.a_type = s.a_type;
+    support::Fields fields = problem.fields;
+    fields.lay_out({s.rows, s.n, s.k, problem.groups()});
+    fields.operand_format = s.format, fields.a_type = s.a_type;
+    gemm = numbers_of(fields);
+    gemm.a = a_.pointer(), gemm.a_ld = problem.tokens.a.ld;
     if (s.a_type == NVFP4_TYPE_NONE) {
       gemm.a_scales = a_scales_.pointer();
       gemm.a_scale_layout = problem.tokens.a.layout;
@@ -169,9 +170,8 @@ class DeviceGrouped {
       gemm.b_batch_stride = b.batch_stride;
       gemm.b_scales_batch_stride_bytes = b.device_scales_stride(0, b.layout);
     }
-    gemm.d = d_.pointer(), gemm.d_ld = s.n, gemm.d_type = problem.fields.d_type;
-    gemm.alpha = problem.fields.alpha;
-    if (problem.fields.gated) add_gate(problem.fields);
+    gemm.d = d_.pointer(), gemm.d_batch_stride = 0;
+    if (fields.gated()) gemm.b2 = b2_.pointer(), gemm.b2_scales = b2_scales_.pointer();
     grouped.gemm = &gemm;
     grouped.rows = static_cast<const int32_t*>(rows_.pointer());
     grouped.rows_kind = problem.capacity > 0 ? NVFP4_ROWS_COUNTS : NVFP4_ROWS_ENDS;
@@ -195,19 +195,6 @@ class DeviceGrouped {
 
  private:
   static std::vector<uint8_t> none() { return std::vector<uint8_t>(16); }
-  void add_gate(const support::EpilogueFields& fields) {
-    gemm.b2 = b2_.pointer(), gemm.b2_scales = b2_scales_.pointer();
-    gemm.activation = fields.activation, gemm.alpha2 = fields.alpha2;
-    gemm.gate_limit = fields.gate_limit, gemm.gate_alpha = fields.gate_alpha;
-    gemm.gate_beta = fields.gate_beta;
-  }
-
-  static std::vector<uint8_t> a_bytes(const GroupedProblem& problem) {
-    const support::Operand& a = problem.tokens.a;
-    if (a.quantized()) return a.codes;
-    const uint8_t* first = reinterpret_cast<const uint8_t*>(a.halves.data());
-    return {first, first + a.halves.size() * 2};
-  }
 
   void add_arrays(const Gpu& gpu, const GroupedProblem& problem) {
     const auto keep = [&](std::unique_ptr<support::DeviceBuffer>& to, const auto& values) {
@@ -248,7 +235,7 @@ inline std::vector<uint8_t> single_products(const Gpu& gpu, const GroupedProblem
   std::vector<uint8_t> d(size_t(problem.sizes.rows * row_bytes), 0xFF);
   for (int64_t group = 0; group < problem.groups(); ++group) {
     if (problem.end(group) == problem.begin(group)) continue;
-    support::DeviceGeneral one(gpu.driver, problem.single(group));
+    support::DeviceGemm one(gpu.driver, problem.single(group));
     if (!problem.alphas.empty()) {
       one.desc.scalar_mode = NVFP4_SCALARS_HOST;
       one.desc.alpha_device = one.desc.beta_device = nullptr;
@@ -263,7 +250,7 @@ inline std::vector<uint8_t> single_products(const Gpu& gpu, const GroupedProblem
     const nvfp4_status status = nvfp4_gemm_run(&one.desc, nullptr);
     INFO(nvfp4_last_error());
     REQUIRE(status == NVFP4_SUCCESS);
-    const std::vector<uint8_t> rows = one.d();
+    const std::vector<uint8_t> rows = one.d_bytes();
     std::copy(rows.begin(), rows.end(), d.begin() + problem.begin(group) * row_bytes);
   }
   return d;
@@ -280,7 +267,7 @@ inline std::vector<uint8_t> run_grouped(const DeviceGrouped& device) {
 inline std::vector<uint8_t> grouped_reference(const GroupedProblem& problem,
                                               const DeviceGrouped& device) {
   const support::Operand &a = problem.tokens.a, &b = problem.weights.b;
-  const support::Operand b2 = problem.fields.gated ? problem.weights2() : b;
+  const support::Operand b2 = problem.fields.gated() ? problem.weights2() : b;
   const std::vector<uint8_t> a_scales = problem.token_scales();
   const std::vector<uint8_t> b_scales = b.device_scales(0x7F, 0);
   const std::vector<uint8_t> b2_scales = b2.device_scales(0x7F, 0);

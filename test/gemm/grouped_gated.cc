@@ -17,8 +17,8 @@ std::vector<GroupedTile> tiles() {
 GroupedProblem swiglu(const GroupedSizes& sizes, std::vector<int32_t> ends, uint64_t seed,
                       support::Data data = support::Data::random) {
   GroupedProblem problem(sizes, std::move(ends), seed, data);
-  support::EpilogueFields& f = problem.fields;
-  f.gated = true, f.activation = NVFP4_ACTIVATION_SILU;
+  support::Fields& f = problem.fields;
+  f.b2 = support::kGiven, f.activation = NVFP4_ACTIVATION_SILU;
   f.alpha = 0.02f, f.alpha2 = -0.03f;
   f.gate_limit = 7, f.gate_alpha = 1.702f, f.gate_beta = 1;
   return problem;

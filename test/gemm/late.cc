@@ -70,7 +70,7 @@ GroupedProblem problem_of(const Gpu& gpu, const Entry& entry, const Division& di
   const GroupedSizes sizes{rows, across * entry.columns, k, tile.a_type};
   GroupedProblem problem(sizes, ends, 90, support::Data::exact);
   if (entry.gated) {
-    problem.fields.gated = true, problem.fields.activation = NVFP4_ACTIVATION_RELU;
+    problem.fields.b2 = support::kGiven, problem.fields.activation = NVFP4_ACTIVATION_RELU;
     problem.fields.alpha2 = problem.fields.alpha;
   }
   return problem;

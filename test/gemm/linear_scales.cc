@@ -3,7 +3,7 @@
 // makes tiles of them in the workspace before each product.
 #include "test/gemm/emulator.h"
 #include "test/gemm/sizes.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 
 using support::Gaps;
 
@@ -96,7 +96,7 @@ TEST_CASE("batches of linear scales with gaps or shared", "[linear][batch]") {
   gemm.desc.b_batch_stride = 0;
   gemm.desc.b_scales_batch_stride_bytes = 0;
   REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
-  for (int64_t batch = 1; batch < p.shape.l; ++batch) {
+  for (int64_t batch = 1; batch < p.l; ++batch) {
     for (int64_t row = 0; row < p.b.rows; ++row) {
       for (int64_t k = 0; k < p.b.k; ++k) p.b.set_code(batch, row, k, p.b.code(0, row, k));
       for (int64_t s = 0; s < p.b.k / 16; ++s) p.b.set_scale(batch, row, s, p.b.scale(0, row, s));
@@ -158,8 +158,9 @@ TEST_CASE("linear scales go with any epilogue", "[linear][epilogue]") {
     const Shape shape{1 + random.below(gpu.small() ? 40 : 200), 1 + random.below(200),
                       16 * (1 + random.below(30)), 1 + random.below(2)};
     const Problem p = linear(make_problem(shape, Data::exact, random.next()), kAll[i % 3]);
-    const support::GeneralProblem general(p, random_fields(shape, random), random.next());
-    CAPTURE(i, to_string(shape), to_string(general.fields));
+    const support::Problem general =
+        support::with_fields(p, random_fields(shape, random), random.next());
+    CAPTURE(i, to_string(shape), to_string(general));
     REQUIRE(difference_on_device(gpu.driver, general) == "");
   }
 }

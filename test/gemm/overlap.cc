@@ -118,7 +118,7 @@ struct Run {
     INFO(report);
     REQUIRE(refused == "");
     CHECK(gemm.damage() == "");
-    return support::compare_bits(problem.shape, gemm.d(), reference);
+    return support::compare_bits(problem.shape(), gemm.d(), reference);
   }
 };
 

@@ -81,6 +81,6 @@ TEST_CASE("a plan keeps its pdl", "[pdl][plan]") {
   const nvfp4_status status = nvfp4_gemm_plan_run(plan, nullptr, nullptr);
   nvfp4_gemm_plan_destroy(plan);
   REQUIRE(status == NVFP4_SUCCESS);
-  CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+  CHECK(support::compare_bits(problem.shape(), gemm.d(), support::reference(problem)).passed());
   CHECK(emulator.counter("early_bytes") > 0);
 }

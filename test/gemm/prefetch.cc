@@ -4,11 +4,11 @@
 // where beta is 0.
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 
 using gemm_test::Emulator;
-using support::EpilogueFields;
-using support::GeneralProblem;
+using support::Fields;
+using support::Problem;
 
 namespace {
 
@@ -20,20 +20,20 @@ uint64_t copied(const Emulator& emulator, const nvfp4_gemm_desc& desc) {
 }
 
 // Those of them that are C's: what comes on top of a launch with beta = 0.
-uint64_t asked_for(const Gpu& gpu, const Emulator& emulator, const GeneralProblem& p) {
-  INFO(to_string(p.operands.shape) << ", " << p.operands.variant << ", " << to_string(p.fields));
-  const support::DeviceGeneral gemm(gpu.driver, p);
+uint64_t asked_for(const Gpu& gpu, const Emulator& emulator, const Problem& p) {
+  INFO(to_string(p.shape()) << ", " << p.variant << ", " << to_string(p));
+  const support::DeviceGemm gemm(gpu.driver, p);
   const uint64_t bytes = copied(emulator, gemm.desc);
-  REQUIRE(first_difference(p, gemm.d(), p.reference()) == "");
-  GeneralProblem none = p;
-  none.fields.beta = 0;
-  return bytes - copied(emulator, support::DeviceGeneral(gpu.driver, none).desc);
+  REQUIRE(first_difference(p, gemm.d_bytes(), p.reference()) == "");
+  Problem none = p;
+  none.beta = 0;
+  return bytes - copied(emulator, support::DeviceGemm(gpu.driver, none).desc);
 }
 
 // Whole pieces of 16 bytes in a tile's lines of C, whose first byte lies at a multiple of 16.
-uint64_t pieces_of_c(const GeneralProblem& p, int64_t tile_rows, int64_t tile_columns) {
-  const Shape& s = p.operands.shape;
-  const nvfp4_gemm_desc g = p.desc(NVFP4_SCALE_LAYOUT_LINEAR);
+uint64_t pieces_of_c(const Problem& p, int64_t tile_rows, int64_t tile_columns) {
+  const Shape& s = p.shape();
+  const nvfp4_gemm_desc g = make_desc(p, NVFP4_SCALE_LAYOUT_LINEAR);
   const int64_t bytes = support::bytes_of_type(g.c_type);
   const bool by_row = g.cd_order == NVFP4_CD_ORDER_ROW_MAJOR;
   const int64_t tile = by_row ? tile_columns : tile_rows, length = by_row ? s.n : s.m;
@@ -58,12 +58,12 @@ TEST_CASE("each variant asks for its C in advance and for nothing beside it", "[
   const size_t number = gemm_test::variant_number(variant);
   for (const int32_t order : {NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR}) {
     for (const int64_t gap : {0, 3}) {
-      EpilogueFields f;
+      Fields f;
       f.cd_order = order, f.beta = 0.5f, f.c_ld_gap = gap, f.c_batch_gap = gap;
       f.c_type = int32_t(1 + (number + size_t(gap)) % 3);
       f.scalar_mode = gap == 0 ? NVFP4_SCALARS_HOST : NVFP4_SCALARS_DEVICE;
       const Shape shape{131, 138, 576, 2};
-      const GeneralProblem p(forced(variant, make_problem(shape, Data::exact, 31)), f, 32);
+      const Problem p = with_fields(forced(variant, make_problem(shape, Data::exact, 31)), f, 32);
       CHECK(asked_for(gpu, emulator, p) ==
             pieces_of_c(p, gemm_test::tile_tokens(variant),
                         gemm_test::tile_weights(variant) / gemm_test::tile_ctas(variant)));
@@ -79,10 +79,10 @@ TEST_CASE("beta = 0 asks for no C wherever beta lies", "[prefetch]") {
   uint64_t without = 0;
   for (const int32_t c_type : {NVFP4_TYPE_NONE, NVFP4_TYPE_F32}) {
     for (const int32_t mode : {NVFP4_SCALARS_HOST, NVFP4_SCALARS_DEVICE}) {
-      EpilogueFields f;
+      Fields f;
       f.d_type = NVFP4_TYPE_BF16, f.c_type = c_type, f.scalar_mode = mode, f.beta = -0.0f;
-      const GeneralProblem p(forced(variant, make_problem(shape, Data::exact, 33)), f, 34);
-      const support::DeviceGeneral gemm(gpu.driver, p);
+      const Problem p = with_fields(forced(variant, make_problem(shape, Data::exact, 33)), f, 34);
+      const support::DeviceGemm gemm(gpu.driver, p);
       const uint64_t bytes = copied(emulator, gemm.desc);
       if (without == 0) without = bytes;
       CHECK(bytes == without);
@@ -95,7 +95,7 @@ TEST_CASE("what asks for C waits for earlier grids", "[prefetch][pdl]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   USE_EMULATOR(gpu, emulator);
   const char* variant = EACH_VARIANT;
-  EpilogueFields f;
+  Fields f;
   f.c_type = NVFP4_TYPE_F16, f.beta = 2, f.scalar_mode = NVFP4_SCALARS_DEVICE;
   support::Problem operands = forced(variant, make_problem({5, 70, 128}, Data::exact, 35));
   uint64_t early[2];
@@ -105,8 +105,8 @@ TEST_CASE("what asks for C waits for earlier grids", "[prefetch][pdl]") {
       f.c_type = NVFP4_TYPE_NONE, f.beta = 0;
     else
       f.c_type = NVFP4_TYPE_F16, f.beta = 2;
-    const GeneralProblem p(operands, f, 36);
-    const support::DeviceGeneral gemm(gpu.driver, p);
+    const Problem p = with_fields(operands, f, 36);
+    const support::DeviceGemm gemm(gpu.driver, p);
     copied(emulator, gemm.desc);
     early[with_c] = emulator.counter("early_bytes");
   }

@@ -35,11 +35,12 @@ TEST_CASE("a wrong problem is found and shrunk to what is wrong", "[random_gemm]
   USE_GPU(gpu);
   support::GemmArena arena(gpu.driver);
   RandomGemm problem = support::draw_gemm(3, 5, gpu.info.compute_capability());
-  problem.order = 7;  // none of the enumeration: the library refuses it
+  problem.fields.d_type = NVFP4_TYPE_F16,
+  problem.fields.cd_order = 7;  // none of the enumeration: the library refuses it
   const std::string wrong = arena.complaint(problem);
   CHECK(wrong.find("cd_order = 7") == 0);
   const RandomGemm simple = support::shrink(arena, problem, 400);
-  CHECK(to_line(simple).find("order=") != std::string::npos);
+  CHECK(to_line(simple).find("cd_order=") != std::string::npos);
   CHECK(to_line(simple).size() < 40);
   CHECK(arena.complaint(simple) != "");
 }

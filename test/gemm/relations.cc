@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "test/gemm/gpu.h"
+#include "tools/harness/device_gemm.h"
 #include "tools/harness/formats.h"
-#include "tools/harness/general_gemm.h"
 
 using support::Operand;
 
@@ -170,16 +170,16 @@ namespace {
 // The sums themselves.
 std::vector<float> sums(const gemm_test::Gpu& gpu, const Problem& p,
                         const std::vector<float>* addend = nullptr) {
-  support::EpilogueFields f;
+  support::Fields f;
   f.d_type = NVFP4_TYPE_F32;
   if (addend != nullptr) f.c_type = NVFP4_TYPE_F32, f.beta = 1;
-  support::GeneralProblem general(p, f, 1);
+  support::Problem general = support::with_fields(p, f, 1);
   if (addend != nullptr) std::memcpy(general.c.data(), addend->data(), general.c.size());
-  const support::DeviceGeneral gemm(gpu.driver, general);
+  const support::DeviceGemm gemm(gpu.driver, general);
   const nvfp4_status status = nvfp4_gemm_run(&gemm.desc, nullptr);
   INFO(nvfp4_last_error());
   REQUIRE(status == NVFP4_SUCCESS);
-  const std::vector<uint8_t> bytes = gemm.d();
+  const std::vector<uint8_t> bytes = gemm.d_bytes();
   std::vector<float> values(bytes.size() / sizeof(float));
   std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;

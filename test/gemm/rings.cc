@@ -3,7 +3,7 @@
 // that runs a round ahead takes the phase before for its own and reads what has not arrived.
 #include "test/gemm/emulator.h"
 #include "test/gemm/sizes.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include "test/gemm/grouped.h"
 #include "test/gemm/sizes.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 
 namespace {
 
@@ -43,10 +43,10 @@ TEST_CASE("every variant and split at the sizes of compute-sanitizer", "[sanitiz
   std::set<std::string> plain, general;  // variants that ran so
   int products = 0;
   const auto run = [&](const Problem& problem) {
-    CAPTURE(problem.variant, problem.shape.n, problem.shape.k, problem.pdl);
+    CAPTURE(problem.variant, problem.n, problem.k, problem.pdl);
     const support::DeviceGemm gemm(gpu.driver, problem);
     REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
-    CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+    CHECK(support::compare_bits(problem.shape(), gemm.d(), support::reference(problem)).passed());
     CHECK(gemm.damage() == "");
     // Those of 16-bit tokens only where there are no others.
     if (problem.a.quantized() != gemm_test::variants().empty()) {
@@ -57,10 +57,10 @@ TEST_CASE("every variant and split at the sizes of compute-sanitizer", "[sanitiz
   };
   const auto run_general = [&](const Problem& problem) {
     CAPTURE(problem.variant);
-    support::EpilogueFields fields;
+    support::Fields fields;
     fields.d_type = fields.c_type = fields.bias_type = NVFP4_TYPE_BF16;
     fields.alpha = 1, fields.beta = 0.5, fields.activation = NVFP4_ACTIVATION_SILU;
-    CHECK(difference_on_device(gpu.driver, support::GeneralProblem(problem, fields, 1)) == "");
+    CHECK(difference_on_device(gpu.driver, support::with_fields(problem, fields, 1)) == "");
     general.insert(problem.variant);
     ++products;
   };
@@ -118,14 +118,14 @@ TEST_CASE("every entry for groups and gates at the sizes of compute-sanitizer", 
     // Two stages, the second of them cut; D in 16 bits takes the fast epilogue where K is whole.
     const int64_t k = d_type == NVFP4_TYPE_F32 ? 336 : 320;
     gemm_test::GroupedProblem problem({12, 72, k, type}, {5, 5, 12}, 145, Data::exact);
-    problem.fields.gated = gated, problem.fields.d_type = d_type;
+    problem.fields.b2 = support::Given{gated}, problem.fields.d_type = d_type;
     if (gated) problem.fields.activation = NVFP4_ACTIVATION_SILU, problem.fields.alpha2 = 0.5f;
     CAPTURE(variant, gated, groups, d_type);
     if (!groups) {
       Problem operands = problem.product(2);
       operands.batch_invariant = false, operands.variant = variant.c_str();
-      const support::GeneralProblem one(operands, problem.fields, 146);
-      const support::DeviceGeneral device(gpu.driver, one);
+      const support::Problem one = support::with_fields(operands, problem.fields, 146);
+      const support::DeviceGemm device(gpu.driver, one);
       if (nvfp4_gemm_supported(&device.desc, capability) != NVFP4_SUCCESS) return;
       CHECK(difference_on_device(gpu.driver, one) == "");
     } else {

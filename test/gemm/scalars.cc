@@ -13,7 +13,7 @@ TEST_CASE("alpha multiplies the sum in fp32 and is rounded with it once", "[alph
       {1.0f, -1.0f, 0.5f, 1.0f / 3, -1e-7f, 1e3f, 0.0f, 1e-45f, infinity, std::nanf("")}));
   INFO("alpha " << p.alpha);
   const std::vector<uint16_t> d = support::run_on_device(gpu.driver, p);
-  const support::BitVerdict verdict = compare_bits(p.shape, d, support::reference(p));
+  const support::BitVerdict verdict = compare_bits(p.shape(), d, support::reference(p));
   INFO(verdict.first_difference);
   CHECK(verdict.equal == verdict.total);
 }
@@ -74,7 +74,7 @@ TEST_CASE("work goes to the stream that it is given", "[stream]") {
   gpu.driver.check(gpu.driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
   REQUIRE(gemm.enqueue(stream) == NVFP4_SUCCESS);
   gpu.driver.check(gpu.driver.cuStreamSynchronize(stream), "cuStreamSynchronize");
-  CHECK(compare_bits(p.shape, gemm.d(), support::reference(p)).passed());
+  CHECK(compare_bits(p.shape(), gemm.d(), support::reference(p)).passed());
   gpu.driver.check(gpu.driver.cuStreamDestroy(stream), "cuStreamDestroy");
 }
 

@@ -5,43 +5,43 @@
 #include <cstring>
 
 #include "test/gemm/sizes.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 
-using support::EpilogueFields;
-using support::GeneralProblem;
+using support::Fields;
+using support::Problem;
 
 namespace {
 
 constexpr int32_t kScaledTypes[] = {NVFP4_TYPE_NVFP4, NVFP4_TYPE_MXFP4, NVFP4_TYPE_E2M1_UE8M0};
 
 // A type of each number, and the fields that go with it.
-EpilogueFields scaled(size_t number) {
-  EpilogueFields f;
+Fields scaled(size_t number) {
+  Fields f;
   f.d_type = kScaledTypes[number % 3];
   f.d_scale_layout = number % 2 ? NVFP4_SCALE_LAYOUT_LINEAR : NVFP4_SCALE_LAYOUT_128X4;
-  if (f.d_type == NVFP4_TYPE_NVFP4) f.d_tensor_scale = number / 3 % 2 == 0;
+  if (f.d_type == NVFP4_TYPE_NVFP4) f.d_tensor_scale = support::Given{number / 3 % 2 == 0};
   if (f.d_type != NVFP4_TYPE_NVFP4 && number / 3 % 2) f.d_scale_rule = NVFP4_SCALE_RULE_FLOOR;
   return f;
 }
 
 // Codes and scales of D in fp32, made by the quantizer, in a memory like the product's. It clears
 // the padding of scales, which a product leaves alone: `keeps` says which bytes those are.
-std::vector<uint8_t> quantized(const GeneralProblem& p, std::vector<uint8_t> d_f32,
+std::vector<uint8_t> quantized(const Problem& p, std::vector<uint8_t> d_f32,
                                std::vector<uint8_t>* keeps) {
-  const nvfp4_gemm_desc g = p.desc(NVFP4_SCALE_LAYOUT_LINEAR);
+  const nvfp4_gemm_desc g = make_desc(p, NVFP4_SCALE_LAYOUT_LINEAR);
   std::vector<uint8_t> out = p.d_before();
   keeps->assign(out.size(), 0);
   std::vector<float> x(d_f32.size() / sizeof(float));
   std::memcpy(x.data(), d_f32.data(), d_f32.size());
-  const int32_t type = p.fields.d_type;
+  const int32_t type = p.d_type;
   for (int64_t batch = 0; batch < g.l; ++batch) {
     const size_t scales = p.d_scales_at() + size_t(batch * g.d_scales_batch_stride_bytes);
     nvfp4_quantize_desc q{};
     q.struct_size = sizeof q;
     q.rows = g.m, q.k = g.n, q.x = &x[size_t(batch * g.m * g.n)], q.x_ld = g.n;
     q.x_type = NVFP4_TYPE_F32, q.codes = &out[size_t(batch * g.d_batch_stride / 2)];
-    q.codes_ld = g.d_ld, q.scales = &out[scales], q.scale_layout = p.fields.d_scale_layout;
-    q.tensor_scale = p.fields.d_tensor_scale ? p.d_scale : 1, q.scale_rule = g.d_scale_rule;
+    q.codes_ld = g.d_ld, q.scales = &out[scales], q.scale_layout = p.d_scale_layout;
+    q.tensor_scale = p.d_tensor_scale ? p.d_factors[0] : 1, q.scale_rule = g.d_scale_rule;
     q.format = support::format_of_d(type);
     INFO(nvfp4_last_error());
     REQUIRE(nvfp4_quantize_reference(&q) == NVFP4_SUCCESS);
@@ -58,31 +58,31 @@ std::vector<uint8_t> quantized(const GeneralProblem& p, std::vector<uint8_t> d_f
 }
 
 // By the device, both of one variant: sums are rounded, in its order.
-void require_chain(const Gpu& gpu, const GeneralProblem& p) {
-  GeneralProblem in_f32 = p;
-  EpilogueFields& f = in_f32.fields;
-  f.d_type = NVFP4_TYPE_F32, f.d_ld_gap = f.d_batch_gap = 0;
-  const char* const variant = p.operands.variant;
-  INFO(to_string(p.operands.shape)
-       << ", variant " << (variant ? variant : "chosen") << ", " << to_string(p.fields));
+void require_chain(const Gpu& gpu, const Problem& p) {
+  Problem in_f32 = p;
+  in_f32.d_type = NVFP4_TYPE_F32, in_f32.d_ld_gap = in_f32.d_batch_gap = 0;
+  in_f32.lay_out(p.shape());
+  const char* const variant = p.variant;
+  INFO(to_string(p.shape()) << ", variant " << (variant ? variant : "chosen") << ", "
+                            << to_string(p));
   std::vector<uint8_t> keeps;
-  std::vector<uint8_t> want = quantized(p, run_on_device(gpu.driver, in_f32), &keeps);
+  std::vector<uint8_t> want = quantized(p, bytes_on_device(gpu.driver, in_f32), &keeps);
   for (size_t i = 0; i < want.size(); ++i) {
     if (keeps[i]) want[i] = 0xFF;
   }
-  REQUIRE(first_difference(p, run_on_device(gpu.driver, p), want) == "");
+  REQUIRE(first_difference(p, bytes_on_device(gpu.driver, p), want) == "");
 }
 
-void require_chain(const Gpu& gpu, const Problem& operands, const EpilogueFields& fields) {
-  const GeneralProblem p(operands, support::possible(fields, operands.shape), 7);
-  REQUIRE(p.fields.d_type == fields.d_type);
+void require_chain(const Gpu& gpu, const Problem& operands, const Fields& fields) {
+  const Problem p = with_fields(operands, support::possible(fields, operands.shape()), 7);
+  REQUIRE(p.d_type == fields.d_type);
   require_chain(gpu, p);
 }
 
-void add_everything(EpilogueFields& f) {
+void add_everything(Fields& f) {
   f.c_type = NVFP4_TYPE_F32, f.beta = -0.7f, f.alpha = 0.3f;
   f.bias_type = NVFP4_TYPE_BF16, f.activation = NVFP4_ACTIVATION_SILU;
-  f.a_tensor_scale = f.b_tensor_scale = true;
+  f.a_tensor_scale = f.b_tensor_scale = support::kGiven;
 }
 
 // A block each of NaN, infinity, zeros, -0, what is subnormal, what overflows a quotient, and what
@@ -98,20 +98,20 @@ bool has_fast_scales(const Gpu& gpu, const char* variant) {
   return gpu.info.major != 9 || gemm_test::tile_tokens(variant) >= 32;
 }
 using Variants = std::vector<const char*>;
-void add_columns_terms(EpilogueFields& f, bool of_rows) {
+void add_columns_terms(Fields& f, bool of_rows) {
   f.alpha = 0.3f, f.bias_type = NVFP4_TYPE_BF16;
-  f.a_tensor_scale = f.b_tensor_scale = true, f.a_tensor_scale_rows = of_rows;
+  f.a_tensor_scale = f.b_tensor_scale = support::kGiven, f.a_tensor_scale_rows = of_rows;
 }
 
 void require_extremes(const Gpu& gpu, const Problem& operands) {
-  const Shape& shape = operands.shape;
+  const Shape& shape = operands.shape();
   for (size_t i = 0; i < 6; ++i) {
     for (const float t : {1.0f, 0x1p-126f, 0x1p121f, 0.37f}) {
-      EpilogueFields f = scaled(i);
+      Fields f = scaled(i);
       if (f.d_type != NVFP4_TYPE_NVFP4 && t != 1) continue;
-      f.c_type = NVFP4_TYPE_F32, f.beta = 1, f.d_tensor_scale = t != 1;
-      GeneralProblem p(operands, f, 1);
-      p.d_scale = t;
+      f.c_type = NVFP4_TYPE_F32, f.beta = 1, f.d_tensor_scale = support::Given{t != 1};
+      Problem p = with_fields(operands, f, 1);
+      p.d_factors = {t};
       for (int64_t batch = 0; batch < shape.l; ++batch)
         for (int64_t row = 0; row < shape.m; ++row)
           for (int64_t n = 0; n < shape.n; ++n) {
@@ -140,7 +140,7 @@ TEST_CASE("each variant writes D with scales in the bits of its quantized fp32 p
   for (size_t i = 0; i < 6; ++i) {
     if (!gemm_test::takes(gpu, variant, i, 6)) continue;
     // Tiles end with N, and warps of it; rows of codes begin at odd bytes.
-    EpilogueFields f = scaled(i);
+    Fields f = scaled(i);
     const Shape shape{m, f.d_type == NVFP4_TYPE_MXFP4 ? 160 : 144, 192, 2};
     add_everything(f);
     f.d_ld_gap = i % 2 ? 2 : 0, f.d_batch_gap = 2;
@@ -155,7 +155,7 @@ TEST_CASE("each variant writes D with scales of what a column has alone", "[scal
   const size_t number = gemm_test::variant_number(variant);
   for (size_t i = 0; i < 6; ++i) {
     if (!gemm_test::takes(gpu, variant, i, 6)) continue;
-    EpilogueFields f = scaled(i);
+    Fields f = scaled(i);
     if (i % 3 != number / 3 % 3) add_columns_terms(f, number % 2 != 0);
     f.d_ld_gap = i % 2 * 16, f.d_batch_gap = 16;
     // The last of several tiles of a CTA ends with M and N, inside what a lane stores of a row.
@@ -174,7 +174,7 @@ TEST_CASE("CTAs that share K write D with scales of what a column has alone", "[
   for (const char* variant : variants) {
     for (size_t i = 0; i < 3; ++i, ++number) {
       if (gpu.small() && i != number / 3) continue;
-      EpilogueFields f = scaled(number);
+      Fields f = scaled(number);
       add_columns_terms(f, i % 2 != 0);
       require_chain(gpu, forced(variant, make_problem({39, 160, 1024, 1}, Data::random, 90)), f);
     }
@@ -184,7 +184,7 @@ TEST_CASE("CTAs that share K write D with scales of what a column has alone", "[
 TEST_CASE("tokens of 16 bits write D with scales", "[scaled_d][a16]") {
   USE_GPU_FOR_HALVES(gpu);
   for (size_t i = 0; i < 6; ++i) {
-    EpilogueFields f = scaled(i);
+    Fields f = scaled(i);
     if (i % 2) add_everything(f);
     const int32_t type = i % 4 < 2 ? NVFP4_TYPE_BF16 : NVFP4_TYPE_F16;
     require_chain(gpu, support::make_a16_problem({5, 96, 256}, type, Data::random, 61 + i, {}), f);
@@ -224,14 +224,15 @@ TEST_CASE("scales of D of NaN and of extremes beside other rows", "[scaled_d]") 
   for (const char* variant : variants) {
     for (size_t i = 0; i < 6; ++i) {
       for (const float t : {1.0f, 0x1p-126f, 0x1p100f, 0.37f}) {
-        EpilogueFields f = scaled(i);
+        Fields f = scaled(i);
         if (f.d_type != NVFP4_TYPE_NVFP4 && t != 1) continue;
         if (gpu.info.emulated() && (i % 4 != 0 || t > 1 || t == 0.37f)) continue;
-        f.bias_type = NVFP4_TYPE_F32, f.d_tensor_scale = t != 1;
-        f.a_tensor_scale = f.a_tensor_scale_rows = true;
-        GeneralProblem p(forced(variant, make_problem({9, 16 * 32, 320}, Data::random, 5)), f, 1);
-        p.d_scale = t;
-        for (size_t row = 0; row < p.a_scales.size(); ++row) p.a_scales[row] = kFactors[row % 7];
+        f.bias_type = NVFP4_TYPE_F32, f.d_tensor_scale = support::Given{t != 1};
+        f.a_tensor_scale = support::kGiven, f.a_tensor_scale_rows = 1;
+        Problem p =
+            with_fields(forced(variant, make_problem({9, 16 * 32, 320}, Data::random, 5)), f, 1);
+        p.d_factors = {t};
+        for (size_t row = 0; row < p.a_factors.size(); ++row) p.a_factors[row] = kFactors[row % 7];
         for (int64_t n = 0; n < 16 * 32; ++n) {
           const uint32_t fill = kFills[size_t(n / 32)];
           p.set_bias(n, n % 32 == 5 || n % 3 == 0 ? fill : fill ^ 0x80000000u);
@@ -246,16 +247,16 @@ TEST_CASE("scales of D of NaN and of extremes beside other rows", "[scaled_d]") 
 TEST_CASE("a plan writes other codes and scales by another tensor scale which its run reads",
           "[scaled_d]") {
   USE_GPU(gpu);
-  EpilogueFields f = scaled(0);
-  GeneralProblem first(make_problem({9, 96, 64, 2}, Data::exact, 33), f, 4), second = first;
-  first.d_scale = 0.5f, second.d_scale = 0.01f;
-  const support::DeviceGeneral a(gpu.driver, first), b(gpu.driver, second);
+  Fields f = scaled(0);
+  Problem first = with_fields(make_problem({9, 96, 64, 2}, Data::exact, 33), f, 4), second = first;
+  first.d_factors = {0.5f}, second.d_factors = {0.01f};
+  const support::DeviceGemm a(gpu.driver, first), b(gpu.driver, second);
   const support::Plan plan(a.desc);
   nvfp4_gemm_addresses x = support::no_addresses();
   x.d = b.desc.d, x.d_scales = b.desc.d_scales, x.d_tensor_scale = b.desc.d_tensor_scale;
   REQUIRE(plan.run(x) == NVFP4_SUCCESS);
-  CHECK(first_difference(second, b.d(), second.reference()) == "");
-  CHECK(a.d() == first.d_before());
+  CHECK(first_difference(second, b.d_bytes(), second.reference()) == "");
+  CHECK(a.d_bytes() == first.d_before());
   x.d_scales = b.desc.d;
   CHECK(plan.run(x) == NVFP4_STATUS_OVERLAP);
 }

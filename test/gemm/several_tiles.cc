@@ -4,7 +4,7 @@
 // stored while the next tile's are added up.
 #include "test/gemm/emulator.h"
 #include "test/gemm/sizes.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 
 using gemm_test::Setting;
 
@@ -22,14 +22,14 @@ Problem several(const char* variant, int64_t weights, int64_t k, int64_t l = 1,
 // Rows of D that only 2-byte stores reach, a gap after each batch, and tokens that may come late.
 void require_batches(const gemm_test::Gpu& gpu, Problem problem) {
   gemm_test::require_reference_bits(gpu, problem);
-  problem.d_ld = problem.shape.n + 3;
-  problem.d_batch_stride = problem.shape.m * problem.d_ld + 7;
+  problem.d_ld = problem.n + 3;
+  problem.d_batch_stride = problem.m * problem.d_ld + 7;
   problem.pdl = NVFP4_PDL_ON_STATIC_WEIGHTS;
   gemm_test::require_reference_bits(gpu, problem);
 }
 
 // What each column and each element has of its own.
-support::EpilogueFields with_c_and_bias(support::EpilogueFields f) {
+support::Fields with_c_and_bias(support::Fields f) {
   f.bias_type = NVFP4_TYPE_F32, f.bias_axis = NVFP4_BIAS_AXIS_COLUMN;
   f.c_type = NVFP4_TYPE_F16, f.beta = 0.75f;
   return f;
@@ -81,11 +81,11 @@ TEST_CASE("a CTA of 9.0 computes one tile after the other with any epilogue", "[
     const int64_t pairs = gpu.sized(l == 1 ? sms * 3 / 4 + 1 : sms / 4 + 1, l == 1 ? sms : 2);
     REQUIRE(2 * pairs * l > sms);
     const Problem operands = several(variant, pairs, 320, l);
-    support::EpilogueFields f = random_fields(operands.shape, random);
+    support::Fields f = random_fields(operands.shape(), random);
     if (l == 1) f = with_c_and_bias(f);
-    const support::GeneralProblem p(operands, f, 1);
-    CAPTURE(to_string(p.fields));
-    const support::DeviceGeneral gemm(gpu.driver, p);
+    const support::Problem p = support::with_fields(operands, f, 1);
+    CAPTURE(to_string(p));
+    const support::DeviceGemm gemm(gpu.driver, p);
     REQUIRE(gemm_test::split_of(gpu, gemm.desc) == 1);
     REQUIRE(difference_on_device(gpu.driver, p) == "");
   }
@@ -97,13 +97,13 @@ TEST_CASE("a CTA of 9.0 goes from tile to tile with factors and a bias of column
   USE_FEW_SMS(gpu, false);
   support::Random random(970);
   for (const int32_t bias : {NVFP4_TYPE_NONE, NVFP4_TYPE_BF16}) {
-    support::EpilogueFields f = random_column_fields(random);
+    support::Fields f = random_column_fields(random);
     f.bias_type = bias;
-    f.b_tensor_scale = true, f.b_tensor_scale_columns = 64;
+    f.b_tensor_scale = support::kGiven, f.b_tensor_scale_columns = 64;
     const Problem operands = several(variant, gpu.info.sms + 1, 320);
-    const support::GeneralProblem p(operands, f, 1);
-    CAPTURE(to_string(p.fields));
-    REQUIRE(gemm_test::split_of(gpu, support::DeviceGeneral(gpu.driver, p).desc) == 1);
+    const support::Problem p = support::with_fields(operands, f, 1);
+    CAPTURE(to_string(p));
+    REQUIRE(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, p).desc) == 1);
     REQUIRE(difference_on_device(gpu.driver, p) == "");
   }
 }
@@ -133,9 +133,9 @@ TEST_CASE("a CTA of 9.0 goes from tile to tile with few tokens", "[tiles]") {
   const Problem problem = forced(variant, make_problem(shape, Data::exact, 951));
   REQUIRE(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, problem).desc) == 1);
   gemm_test::require_reference_bits(gpu, problem);
-  support::EpilogueFields f;
+  support::Fields f;
   f.d_type = NVFP4_TYPE_F32;
-  REQUIRE(difference_on_device(gpu.driver, support::GeneralProblem(problem, f, 1)) == "");
+  REQUIRE(difference_on_device(gpu.driver, support::with_fields(problem, f, 1)) == "");
 }
 
 TEST_CASE("a CTA of 9.0 goes from tile to tile with MXFP4 weights", "[tiles][formats]") {
@@ -206,10 +206,10 @@ TEST_CASE("a pair of 10.x computes one tile after the other with any epilogue",
   support::Random random(980);
   for (const int32_t d_type : {NVFP4_TYPE_BF16, NVFP4_TYPE_F32}) {
     const Problem operands = several(variant, gpu.info.sms / 2 + 1, 320, 1, 64);
-    support::EpilogueFields f = with_c_and_bias(random_fields(operands.shape, random));
+    support::Fields f = with_c_and_bias(random_fields(operands.shape(), random));
     f.d_type = d_type;
-    const support::GeneralProblem p(operands, f, 1);
-    CAPTURE(to_string(p.fields));
+    const support::Problem p = support::with_fields(operands, f, 1);
+    CAPTURE(to_string(p));
     REQUIRE(difference_on_device(gpu.driver, p) == "");
   }
 }

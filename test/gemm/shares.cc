@@ -5,7 +5,7 @@
 
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 #include "tools/harness/module.h"
 
 using support::DeviceGemm;
@@ -169,8 +169,9 @@ TEST_CASE("a CTA goes on from its part of a tile to whole ones with any epilogue
   const Problem operands = tiles_of(variant, tiles, k_of(gpu, variant), Data::exact);
   gemm_test::require_reference_bits(gpu, operands);
   if (a_type_of(variant) != NVFP4_TYPE_NONE) return;
-  const support::GeneralProblem p(operands, random_fields(operands.shape, random), 1);
-  CAPTURE(variant, tiles, to_string(p.fields));
+  const support::Problem p =
+      support::with_fields(operands, random_fields(operands.shape(), random), 1);
+  CAPTURE(variant, tiles, to_string(p));
   REQUIRE(difference_on_device(gpu.driver, p) == "");
 }
 

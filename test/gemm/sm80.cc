@@ -6,7 +6,7 @@
 
 #include "test/gemm/a16_pairs.h"
 #include "test/gemm/emulator.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 
 using gemm_test::Sm80Image;
 using gemm_test::Sm80Kernels;
@@ -28,8 +28,8 @@ std::vector<uint16_t> run(const gemm_test::Gpu& gpu, const Sm80Kernels& kernels,
 
 void require_reference(const gemm_test::Gpu& gpu, const Sm80Image& image, const Problem& p,
                        const Sm80Size& size, uint32_t split) {
-  INFO(to_string(p.shape) << ", clusters " << image.clusters << ", tile " << size.name()
-                          << ", split " << split);
+  INFO(to_string(p.shape()) << ", clusters " << image.clusters << ", tile " << size.name()
+                            << ", split " << split);
   REQUIRE(support::sums_are_exact(p));
   require_bits(p, run(gpu, Sm80Kernels(gpu, image), p, size, split));
 }
@@ -146,14 +146,15 @@ TEST_CASE("sm80: any epilogue gives the reference's bits", "[sm80][epilogue]") {
                       int64_t(16 * (1 + random.below(50))), 1 + int64_t(random.below(2))};
     const Problem operands = make_a16_problem(shape, i % 2 ? NVFP4_TYPE_F16 : NVFP4_TYPE_BF16,
                                               Data::exact, random.next());
-    const support::GeneralProblem p(operands, random_fields(shape, random), random.next());
-    CAPTURE(to_string(shape), to_string(p.fields));
-    const support::DeviceGeneral device(gpu.driver, p);
+    const support::Problem p =
+        support::with_fields(operands, random_fields(shape, random), random.next());
+    CAPTURE(to_string(shape), to_string(p));
+    const support::DeviceGemm device(gpu.driver, p);
     const std::vector<Sm80Size> tiles = gemm_test::sm80_tiles();
     const Sm80Size size = tiles[random.below(uint32_t(tiles.size()))];
     REQUIRE(kernels.run(device.desc, size, 1 + random.below(2)) == "");
     REQUIRE(device.damage() == "");
-    REQUIRE(support::first_difference(p, device.d(), p.reference()) == "");
+    REQUIRE(support::first_difference(p, device.d_bytes(), p.reference()) == "");
   }
 }
 
@@ -176,7 +177,7 @@ TEST_CASE("sm80: nothing beyond the operands is read", "[sm80]") {
   gemm.desc.b = exact(p.b.codes.data(), p.b.codes.size());
   gemm.desc.b_scales = exact(scales.data(), scales.size());
   REQUIRE(Sm80Kernels(gpu, image).run(gemm.desc, {8, 4}, 1) == "");
-  CHECK(support::compare_bits(p.shape, gemm.d(), support::reference(p)).passed());
+  CHECK(support::compare_bits(p.shape(), gemm.d(), support::reference(p)).passed());
   for (const CUdeviceptr one : memory) gpu.driver.check(gpu.driver.cuMemFree(one), "cuMemFree");
 }
 

@@ -90,8 +90,11 @@ inline nvfp4::Sm80Params sm80_params(const nvfp4_gemm_desc& g, uint32_t tile, ui
   e.columns_a_factor = uint32_t(columns == 0 ? g.n : std::min(columns, g.n));
   e.c_type = uint32_t(g.c_type), e.d_type = uint32_t(g.d_type);
   e.bias_type = uint32_t(g.bias_type), e.activation = uint32_t(g.activation);
+  e.d_amax = g.d_amax, e.d_row_amax = g.d_row_amax;
+  const bool has_amax = g.d_amax != nullptr || g.d_row_amax != nullptr;
+  if (has_amax) e.activation |= nvfp4::kTakesAmax;
   e.kind = nvfp4::kEpilogueGeneral;
-  if (by_row && g.d_type < NVFP4_TYPE_F32 && g.c_type == NVFP4_TYPE_NONE &&
+  if (by_row && !has_amax && g.d_type < NVFP4_TYPE_F32 && g.c_type == NVFP4_TYPE_NONE &&
       g.bias_type == NVFP4_TYPE_NONE && g.activation == NVFP4_ACTIVATION_NONE &&
       g.alpha_device == nullptr && g.a_tensor_scale == nullptr && g.b_tensor_scale == nullptr) {
     e.kind = g.d_type == NVFP4_TYPE_F16 ? nvfp4::kEpiloguePlain : nvfp4::kEpilogueBf16;

@@ -187,14 +187,14 @@ TEST_CASE("no token beyond M is read on 9.0", "[sm90]") {
   const char* variant = EACH_VARIANT;
   const Problem problem = forced(variant, make_problem({1, 20, 320}, Data::exact, 909));
   support::DeviceGemm gemm(gpu.driver, problem);
-  const size_t row_bytes = size_t(problem.shape.k / 2);
+  const size_t row_bytes = size_t(problem.k / 2);
   CUdeviceptr exact = 0;
   gpu.driver.check(gpu.driver.cuMemAlloc(&exact, row_bytes), "cuMemAlloc");
   gpu.driver.check(gpu.driver.cuMemcpyHtoD(exact, problem.a.codes.data(), row_bytes),
                    "cuMemcpyHtoD");
   gemm.desc.a = reinterpret_cast<void*>(exact);
   CHECK(gemm.enqueue() == NVFP4_SUCCESS);
-  CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+  CHECK(support::compare_bits(problem.shape(), gemm.d(), support::reference(problem)).passed());
   gpu.driver.check(gpu.driver.cuMemFree(exact), "cuMemFree");
 }
 

@@ -5,7 +5,7 @@
 
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 
 namespace {
 
@@ -30,16 +30,16 @@ support::Operand fillings(const support::Operand& o, int64_t first, int64_t last
 // Sums in fp32, on top of others if there are any: fma(1, others, sum) is their rounded sum.
 std::vector<uint8_t> sums(const gemm_test::Gpu& gpu, const Problem& p,
                           const std::vector<uint8_t>& others = {}) {
-  support::EpilogueFields f;
+  support::Fields f;
   f.d_type = NVFP4_TYPE_F32;
   if (!others.empty()) f.c_type = NVFP4_TYPE_F32, f.beta = 1;
-  support::GeneralProblem general(p, f, 1);
+  support::Problem general = support::with_fields(p, f, 1);
   if (!others.empty()) general.c = others;
-  const support::DeviceGeneral gemm(gpu.driver, general);
+  const support::DeviceGemm gemm(gpu.driver, general);
   const nvfp4_status status = nvfp4_gemm_run(&gemm.desc, nullptr);
   INFO((status == NVFP4_SUCCESS ? "" : nvfp4_last_error()));
   REQUIRE(status == NVFP4_SUCCESS);
-  return gemm.d();
+  return gemm.d_bytes();
 }
 
 }  // namespace
@@ -97,7 +97,7 @@ TEST_CASE("parts of K on 10.x are added in their order in fp32", "[split]") {
     const int64_t last = first + all / parts + (rank < all % parts);
     Problem part = forced(variant, make_problem({shape.m, shape.n, 64}));
     part.a = fillings(p.a, first, last), part.b = fillings(p.b, first, last);
-    part.shape.k = part.a.k, part.alpha = p.alpha, part.batch_invariant = true;
+    part.k = part.a.k, part.alpha = p.alpha, part.batch_invariant = true;
     sum = sums(gpu, part, sum);
     first = last;
   }
@@ -134,11 +134,11 @@ TEST_CASE("shared sums of 10.x reach every epilogue", "[split][epilogue]") {
   for (int i = 0; i < 8; ++i) {
     const support::Shape shape{1 + int64_t(random.below(66)), 1 + int64_t(random.below(140)), 4112,
                                1 + int64_t(random.below(2))};
-    const support::EpilogueFields f = random_fields(shape, random);
-    const support::GeneralProblem p(forced(variant, make_problem(shape, Data::exact, 974)), f,
-                                    random.next());
+    const support::Fields f = random_fields(shape, random);
+    const support::Problem p = support::with_fields(
+        forced(variant, make_problem(shape, Data::exact, 974)), f, random.next());
     CAPTURE(support::to_string(shape), to_string(f));
-    REQUIRE(gemm_test::split_of(gpu, support::DeviceGeneral(gpu.driver, p).desc) > 1);
+    REQUIRE(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, p).desc) > 1);
     REQUIRE(difference_on_device(gpu.driver, p) == "");
   }
 }

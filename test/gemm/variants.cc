@@ -66,6 +66,6 @@ TEST_CASE("no scale beyond the last block is read", "[variant]") {
   gpu.driver.check(gpu.driver.cuMemcpyHtoD(exact, scales.data(), scales.size()), "cuMemcpyHtoD");
   gemm.desc.a_scales = reinterpret_cast<void*>(exact);
   REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
-  CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+  CHECK(support::compare_bits(problem.shape(), gemm.d(), support::reference(problem)).passed());
   gpu.driver.check(gpu.driver.cuMemFree(exact), "cuMemFree");
 }

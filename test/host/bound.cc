@@ -69,7 +69,7 @@ float part_of_k(const Problem& p, int64_t first, int64_t last, Random& random) {
 
 // The parts of K added in their order, in fp32.
 double modelled(const Problem& p, int64_t parts, Random& random) {
-  const int64_t stages = (p.shape.k + kStage - 1) / kStage;
+  const int64_t stages = (p.k + kStage - 1) / kStage;
   float sum = 0;
   for (int64_t i = 0; i < parts; ++i) {
     const float part = part_of_k(p, i * stages / parts, (i + 1) * stages / parts, random);
@@ -81,7 +81,7 @@ double modelled(const Problem& p, int64_t parts, Random& random) {
 double ratio(const Problem& p, int64_t parts, Random& random) {
   support::Sum sum;
   support::for_each_sum(p, [&](int64_t, int64_t, int64_t, const support::Sum& s) { sum = s; });
-  const double bound = support::accumulation_bound(sum, p.shape.k, 90);
+  const double bound = support::accumulation_bound(sum, p.k, 90);
   return std::abs(modelled(p, parts, random) - sum.exact) / bound;
 }
 

@@ -88,7 +88,7 @@ int64_t add_groups(const Block* blocks, int64_t c) {
 // The steps of one element of D, in their order.
 double accumulated(const Problem& p, Model model) {
   int64_t c = 0;
-  for (int64_t first = 0; first < p.shape.k / 16; first += 4) {
+  for (int64_t first = 0; first < p.k / 16; first += 4) {
     Block blocks[4];
     for (int64_t g = 0; g < 4; ++g) blocks[g] = block_of(p, first + g);
     c = model == groups ? add_groups(blocks, c) : add_blocks(blocks, c, model);
@@ -105,7 +105,7 @@ Judged judge(const Problem& p, Model model) {
   support::Sum sum;
   support::for_each_sum(p, [&](int64_t, int64_t, int64_t, const support::Sum& s) { sum = s; });
   const double error = std::abs(accumulated(p, model) - sum.exact);
-  return {error, error / support::accumulation_bound(sum, p.shape.k, 100)};
+  return {error, error / support::accumulation_bound(sum, p.k, 100)};
 }
 
 Problem zeros(int64_t k) {
@@ -179,7 +179,7 @@ TEST_CASE("the models of 10.x stay inside their bound at the edges of the scales
   for (int i = 0; i < 1500; ++i) {
     const Problem p = at_the_edges(random);
     for (const Model model : {groups, zero_raises, zero_rests}) {
-      CAPTURE(i, int(model), p.shape.k);
+      CAPTURE(i, int(model), p.k);
       const double ratio = judge(p, model).ratio;
       REQUIRE(ratio <= 1);
       largest = std::max(largest, ratio);

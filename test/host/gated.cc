@@ -9,14 +9,14 @@
 #include "host/base/f32.h"
 #include "host/reference/activation.h"
 #include "nvfp4_gemm.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 #include "tools/testing/catch.h"
 
 namespace {
 
 using Desc = nvfp4_gemm_desc;
-using support::EpilogueFields;
-using support::GeneralProblem;
+using support::Fields;
+using support::Problem;
 
 const float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -74,15 +74,15 @@ nvfp4::F32 f32(float x) {
 }
 
 // One of the two products alone, in fp32, without activation.
-std::vector<float> half_of(const GeneralProblem& both, bool second) {
-  GeneralProblem one = both;
-  one.fields.gated = one.fields.b2_tensor_scale = false;
-  one.fields.activation = NVFP4_ACTIVATION_NONE, one.fields.d_type = NVFP4_TYPE_F32;
-  one.fields.gate_limit = one.fields.gate_alpha = one.fields.gate_beta = 0;
+std::vector<float> half_of(const Problem& both, bool second) {
+  Problem one = both;
+  static_cast<Desc&>(one).b2 = nullptr, one.b2_tensor_scale = nullptr;
+  one.activation = NVFP4_ACTIVATION_NONE, one.d_type = NVFP4_TYPE_F32;
+  one.gate_limit = one.gate_alpha = one.gate_beta = 0;
   if (second) {
-    one.operands.b = both.b2, one.bias = both.bias2, one.b_scales = both.b2_scales;
-    one.fields.alpha = both.fields.alpha2;
-    one.fields.b_tensor_scale = both.fields.b2_tensor_scale;
+    one.b = both.b2, one.bias = both.bias2, one.b_factors = both.b2_factors;
+    one.alpha = both.alpha2;
+    one.b_tensor_scale = both.b2_tensor_scale;
   }
   return floats(one.reference());
 }
@@ -144,12 +144,13 @@ TEST_CASE("A gated product has the bits of its two products that fp32 activates 
   for (int i = 0; i < 60; ++i) {
     const support::Shape shape{1 + random.below(40), 16 * (1 + random.below(5)),
                                16 * (1 + random.below(5)), 1 + random.below(2)};
-    EpilogueFields f = random_gated_fields(shape, random);
+    Fields f = random_gated_fields(shape, random);
     f.d_type = NVFP4_TYPE_F32, f.d_ld_gap = f.d_batch_gap = 0;
+    f.d_amax = f.d_row_amax = nullptr;
     const bool halves = random.below(3) == 0;
     support::Problem operands = make_problem(shape, support::Data::random, 100 + i);
     if (halves) operands = with_a16(operands, NVFP4_TYPE_BF16, support::Data::random, 100 + i);
-    const GeneralProblem p(operands, f, 200 + i);
+    const Problem p = with_fields(operands, f, 200 + i);
     const std::vector<float> d = floats(p.reference());
     const std::vector<float> x = half_of(p, false), y = half_of(p, true);
     CAPTURE(to_string(shape), to_string(f));
@@ -173,20 +174,20 @@ TEST_CASE("A gated product has the bits of its two products that fp32 activates 
 
 TEST_CASE("A gated product is another with b and b2 exchanged and the same of halves of one b") {
   const support::Shape shape{5, 64, 64};
-  EpilogueFields f;
-  f.gated = true, f.activation = NVFP4_ACTIVATION_SILU, f.d_type = NVFP4_TYPE_F32;
-  const GeneralProblem p(make_problem(shape, support::Data::exact, 3), f, 4);
-  GeneralProblem exchanged = p;
-  std::swap(exchanged.operands.b, exchanged.b2);
+  Fields f;
+  f.b2 = support::kGiven, f.activation = NVFP4_ACTIVATION_SILU, f.d_type = NVFP4_TYPE_F32;
+  const Problem p = with_fields(make_problem(shape, support::Data::exact, 3), f, 4);
+  Problem exchanged = p;
+  std::swap(exchanged.b, exchanged.b2);
   CHECK(p.reference() != exchanged.reference());
 
   // Rows 0 to 63 of one matrix, and 64 to 127.
-  std::vector<uint8_t> codes = p.operands.b.codes, scales = p.operands.b.scales;
+  std::vector<uint8_t> codes = p.b.codes, scales = p.b.scales;
   codes.insert(codes.end(), p.b2.codes.begin(), p.b2.codes.end());
   scales.insert(scales.end(), p.b2.scales.begin(), p.b2.scales.end());
-  Desc g = p.desc(NVFP4_SCALE_LAYOUT_LINEAR);
+  Desc g = make_desc(p, NVFP4_SCALE_LAYOUT_LINEAR);
   std::vector<uint8_t> d = p.d_before();
-  g.a = p.operands.a.codes.data(), g.a_scales = p.operands.a.scales.data(), g.d = d.data();
+  g.a = p.a.codes.data(), g.a_scales = p.a.scales.data(), g.d = d.data();
   g.b = codes.data(), g.b2 = &codes[size_t(64 * g.b_ld / 2)];
   g.b_scales = scales.data(), g.b2_scales = &scales[size_t(64 * g.k / 16)];
   REQUIRE(nvfp4_gemm_reference(&g) == NVFP4_SUCCESS);

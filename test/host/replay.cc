@@ -6,12 +6,13 @@
 #include <iterator>
 
 #include "host/problem/enumeration.h"
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/fields.h"
 #include "tools/harness/plan_info.h"
 #include "tools/nvfp4/described.h"
 #include "tools/nvfp4/options.h"
 #include "tools/testing/catch.h"
 
+using support::Fields;
 using support::Random;
 
 namespace {
@@ -20,9 +21,6 @@ struct Device {
   int32_t capability, sms;
 };
 constexpr Device kDevices[] = {{80, 108}, {89, 128}, {90, 132}, {100, 148}, {103, 160}, {120, 170}};
-
-// The addresses are never read, and so far apart that nothing overlaps.
-void* address(uint64_t i) { return reinterpret_cast<void*>(i << 59); }
 
 int64_t draw_size(Random& random) {
   const uint32_t most[] = {9, 70, 300, 5000};
@@ -38,7 +36,7 @@ struct Drawn {
   std::string variant;
 };
 
-void draw_operands(nvfp4_gemm_desc& g, Random& random) {
+void draw_operands(Fields& g, Random& random) {
   constexpr uint32_t kOthers = std::size(support::kScaledFormats) - 1;  // than NVFP4
   const auto& other = support::kScaledFormats[1 + random.below(kOthers)];
   g.operand_format = one_in(random, 3) ? other.format : 0;
@@ -50,70 +48,41 @@ void draw_operands(nvfp4_gemm_desc& g, Random& random) {
   g.a_ld = round_up(g.k, a_step) + gap(a_step), g.b_ld = round_up(g.k, 32) + gap(32);
   g.a_batch_stride = one_in(random, 4) ? 0 : g.m * g.a_ld + gap(a_step);
   g.b_batch_stride = one_in(random, 4) ? 0 : g.n * g.b_ld + gap(32);
-  if (g.k == 0) g.a_ld = -1;  // not looked at
   const int32_t layouts[] = {NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR};
   g.a_scale_layout = layouts[random.below(2)], g.b_scale_layout = layouts[random.below(2)];
-  g.a = address(1), g.b = address(2), g.b_scales = address(3);
-  const auto scales = [&](int64_t rows, int32_t layout) {
-    return round_up(int64_t(nvfp4_scale_bytes_for(rows, g.k, layout, g.operand_format)), 16);
+}
+
+// The strides of scales, and all addresses.
+nvfp4_gemm_desc described(const Fields& f) {
+  nvfp4_gemm_desc g = numbers_of(f);
+  const auto scales = [&](int64_t rows, int64_t k, int32_t layout, int32_t format) {
+    return round_up(int64_t(nvfp4_scale_bytes_for(rows, k, layout, format)), 16);
   };
-  g.b_scales_batch_stride_bytes = scales(g.n, g.b_scale_layout);
-  if (g.a_type != NVFP4_TYPE_NONE) return;
-  g.a_scales = address(4), g.a_scales_batch_stride_bytes = scales(g.m, g.a_scale_layout);
-}
-
-void draw_gate(nvfp4_gemm_desc& g, const support::EpilogueFields& f) {
-  g.b2 = address(5), g.b2_scales = address(6);
-  if (g.bias != nullptr) g.bias2 = address(7);
-  if (g.b_tensor_scale != nullptr) g.b2_tensor_scale = static_cast<float*>(address(8));
-  if (g.scalar_mode == NVFP4_SCALARS_DEVICE) g.alpha2_device = static_cast<float*>(address(9));
-  g.alpha2 = f.alpha2;
-  g.gate_limit = f.gate_limit, g.gate_alpha = f.gate_alpha, g.gate_beta = f.gate_beta;
-}
-
-void draw_epilogue(nvfp4_gemm_desc& g, Random& random) {
-  const support::Shape shape{g.m, g.n, g.k, g.l};
-  const bool gated = one_in(random, 5);
-  support::EpilogueFields f =
-      gated ? random_gated_fields(shape, random) : random_fields(shape, random);
-  if (!gated && one_in(random, 3)) f = {};
-  const bool by_row = f.cd_order == NVFP4_CD_ORDER_ROW_MAJOR;
-  const int64_t lines = by_row ? g.m : g.n, length = by_row ? g.n : g.m;
-  const auto scalar = [&](int i) { return static_cast<float*>(address(uint64_t(i))); };
-  g.d = address(10), g.d_type = f.d_type, g.cd_order = f.cd_order, g.activation = f.activation;
-  g.d_ld = length + f.d_ld_gap, g.d_batch_stride = lines * g.d_ld + f.d_batch_gap;
+  g.a_scales_batch_stride_bytes = scales(g.m, g.k, g.a_scale_layout, g.operand_format);
+  g.b_scales_batch_stride_bytes = scales(g.n, g.k, g.b_scale_layout, g.operand_format);
   if (support::scale_block_of_d(f.d_type) != 0) {
-    g.d_scales = address(11), g.d_scale_layout = f.d_scale_layout, g.d_scale_rule = f.d_scale_rule;
     const int32_t format = support::format_of_d(f.d_type);
-    g.d_scales_batch_stride_bytes =
-        round_up(int64_t(nvfp4_scale_bytes_for(g.m, g.n, f.d_scale_layout, format)), 16);
-    if (f.d_tensor_scale) g.d_tensor_scale = scalar(12);
+    g.d_scales_batch_stride_bytes = scales(g.m, g.n, g.d_scale_layout, format);
   }
-  g.c_type = f.c_type, g.alpha = f.alpha, g.beta = f.beta, g.scalar_mode = f.scalar_mode;
-  g.c_ld = length + f.c_ld_gap, g.c_batch_stride = lines * g.c_ld + f.c_batch_gap;
-  if (f.c_type != NVFP4_TYPE_NONE) g.c = address(13);
-  g.bias_type = f.bias_type, g.bias_axis = f.bias_axis;
-  if (f.bias_type != NVFP4_TYPE_NONE) g.bias = address(14);
-  if (f.a_tensor_scale) g.a_tensor_scale = scalar(15);
-  g.a_tensor_scale_rows = f.a_tensor_scale && f.a_tensor_scale_rows;
-  if (f.b_tensor_scale)
-    g.b_tensor_scale = scalar(16), g.b_tensor_scale_columns = f.b_tensor_scale_columns;
-  if (g.scalar_mode == NVFP4_SCALARS_DEVICE) {
-    g.alpha_device = scalar(17);
-    if (f.c_type != NVFP4_TYPE_NONE) g.beta_device = scalar(18);
-  }
-  if (gated) draw_gate(g, f);
+  if (g.k == 0) g.a_ld = -1;  // not looked at
+  uint64_t array = 0;
+  set_addresses(f, g, [&] { return reinterpret_cast<void*>(++array << 58); });
+  return g;
 }
 
 Drawn draw(Random& random, int32_t capability) {
   Drawn drawn;
-  nvfp4_gemm_desc& g = drawn.desc;
-  g.m = draw_size(random), g.n = draw_size(random),
-  g.l = one_in(random, 2) ? 1 : 1 + random.below(5);
-  if (one_in(random, 2)) g.n = round_up(g.n, 32);
-  draw_operands(g, random);
-  draw_epilogue(g, random);
-  g.pdl = int32_t(random.below(3)), g.batch_invariant = one_in(random, 4);
+  Fields f;
+  f.m = draw_size(random), f.n = draw_size(random);
+  f.l = one_in(random, 2) ? 1 : 1 + random.below(5);
+  if (one_in(random, 2)) f.n = round_up(f.n, 32);
+  draw_operands(f, random);
+  const bool gated = one_in(random, 5), plain = !gated && one_in(random, 3);
+  if (gated) f = merged(f, random_gated_fields(f.shape(), random));
+  if (!gated && !plain) f = merged(f, random_fields(f.shape(), random));
+  f.lay_out(f.shape());
+  f.pdl = int32_t(random.below(3)), f.batch_invariant = one_in(random, 4);
+  drawn.desc = described(f);
   if (one_in(random, 4)) {
     const std::vector<std::string> names = support::variant_names(capability);
     drawn.variant = names[random.below(uint32_t(names.size()))];

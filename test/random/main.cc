@@ -93,7 +93,8 @@ void work(const Options& o, const support::Driver& driver, CUcontext context, in
       report(arena, problem, wrong);
     }
     tally.off_grid += problem.off_grid != 0;
-    tally.linear += problem.a_linear != 0 || problem.b_linear != 0;
+    tally.linear += problem.fields.a_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR ||
+                    problem.fields.b_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR;
     tally.plans += problem.plan != 0;
     ++tally.done;
     if (progress) progress(double(tally.done) / double(o.problems));

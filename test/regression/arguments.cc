@@ -120,7 +120,7 @@ TEST_CASE("TransformerEngine #3325: whether alpha's pointer is the CPU's or the 
   gemm.desc.alpha_device = reinterpret_cast<const float*>(0x10);
   const nvfp4_status status = gemm.enqueue();
   if (status == NVFP4_SUCCESS) {
-    CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+    CHECK(support::compare_bits(problem.shape(), gemm.d(), support::reference(problem)).passed());
   } else {
     CHECK(contains(nvfp4_last_error(), "alpha_device"));
     CHECK(gemm.d() == std::vector<uint16_t>(65 * 129, 0xFFFF));

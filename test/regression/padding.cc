@@ -108,6 +108,6 @@ TEST_CASE("flashinfer #3722: more scales are read than nvfp4_scale_bytes counts"
   gemm.desc.a_scales = reinterpret_cast<void*>(exact[0]);
   gemm.desc.b_scales = reinterpret_cast<void*>(exact[1]);
   REQUIRE(gemm.enqueue() == NVFP4_SUCCESS);
-  CHECK(support::compare_bits(problem.shape, gemm.d(), support::reference(problem)).passed());
+  CHECK(support::compare_bits(problem.shape(), gemm.d(), support::reference(problem)).passed());
   for (const CUdeviceptr address : exact) gpu.driver.check(gpu.driver.cuMemFree(address), "free");
 }

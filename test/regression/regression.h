@@ -26,7 +26,7 @@ inline std::vector<uint16_t> run(const gemm_test::Gpu& gpu, const Problem& probl
 inline void require_deaf_to_padding(const gemm_test::Gpu& gpu, const Problem& problem) {
   gemm_test::require_reference_bits(gpu, problem, 0x00);
   for (const int poison : {0x7E, 0x7F, 0xFF}) {
-    CAPTURE(support::to_string(problem.shape), poison);
+    CAPTURE(support::to_string(problem.shape()), poison);
     REQUIRE(run(gpu, problem, uint8_t(poison)) == run(gpu, problem, 0x00));
   }
 }

@@ -85,8 +85,8 @@ TEST_CASE("vllm #21367: an FP4 product inside a graph of the whole model", "[reg
   for (int step = 0; step < 3; ++step) {
     driver.check(driver.cuGraphLaunch(model, stream), "cuGraphLaunch");
     driver.check(driver.cuStreamSynchronize(stream), "cuStreamSynchronize");
-    CHECK(support::compare_bits(first.shape, one.d(), support::reference(first)).passed());
-    CHECK(support::compare_bits(second.shape, two.d(), support::reference(second)).passed());
+    CHECK(support::compare_bits(first.shape(), one.d(), support::reference(first)).passed());
+    CHECK(support::compare_bits(second.shape(), two.d(), support::reference(second)).passed());
     // The next step must write D again.
     const CUdeviceptr d = reinterpret_cast<CUdeviceptr>(two.desc.d);
     driver.check(driver.cuMemsetD8(d, 0xFF, 130 * 40 * 2), "cuMemsetD8");
@@ -116,7 +116,7 @@ TEST_CASE("nvfp4-megamoe-kernel: tensor maps bound to the addresses of the first
   const nvfp4_status status = nvfp4_gemm_plan_run(plan, &others, nullptr);
   nvfp4_gemm_plan_destroy(plan);
   REQUIRE(status == NVFP4_SUCCESS);
-  CHECK(support::compare_bits(second.shape, two.d(), support::reference(second)).passed());
+  CHECK(support::compare_bits(second.shape(), two.d(), support::reference(second)).passed());
 }
 
 // A dependent launch read alpha and operands before the previous kernel had written them.
@@ -152,7 +152,7 @@ TEST_CASE("TransformerEngine #2986: a row's bits depend on the batch around it",
   const std::vector<uint16_t> all = run(gpu, whole);
   for (const int64_t m : {1, 17, 128, 257}) {
     Problem part = whole;
-    part.shape.m = part.a.rows = m;
+    part.m = part.a.rows = m;
     const std::vector<uint16_t> d = run(gpu, part);
     CAPTURE(variant, m);
     CHECK(std::equal(d.begin(), d.end(), all.begin()));

@@ -17,7 +17,7 @@ TEST_CASE("flashinfer #3398: zeros that depend on M", "[regression]") {
   const std::vector<uint16_t> expected = support::reference(whole);
   for (int64_t m = 1; m <= 300; m += m < 140 ? 1 : 9) {
     Problem problem = whole;
-    problem.shape.m = problem.a.rows = m;
+    problem.m = problem.a.rows = m;
     CAPTURE(m);
     const std::vector<uint16_t> d = run(gpu, problem);
     REQUIRE(std::equal(d.begin(), d.end(), expected.begin()));

@@ -73,11 +73,11 @@ BoundVerdict compare_bound(const Problem& p, const std::vector<uint16_t>& got,
   BoundVerdict v;
   std::mutex mutex;
   const auto judge = [&](int64_t batch, int64_t row, int64_t column, const Sum& sum) {
-    const size_t i = size_t((batch * p.shape.m + row) * p.shape.n + column);
+    const size_t i = size_t((batch * p.m + row) * p.n + column);
     const double value = f16_value(got[i]), wanted = f16_value(want[i]);
     const double error = std::fabs(value - double(p.alpha) * sum.exact);
-    const double bound = error_bound(sum, p.shape.k, p.alpha, capability);
-    const bool inside = may_be(value, sum, p.shape.k, p.alpha, capability);
+    const double bound = error_bound(sum, p.k, p.alpha, capability);
+    const bool inside = may_be(value, sum, p.k, p.alpha, capability);
     const bool close = is_close(value, wanted);
     const std::lock_guard lock(mutex);
     ++v.total;

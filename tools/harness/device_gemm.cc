@@ -7,45 +7,46 @@
 
 namespace support {
 
-namespace {
+namespace rows = nvfp4::fields;
 
-std::vector<uint8_t> bytes_of(const std::vector<uint16_t>& halves) {
-  std::vector<uint8_t> bytes(halves.size() * 2);
-  std::memcpy(bytes.data(), halves.data(), bytes.size());
-  return bytes;
+DeviceGemm::DeviceGemm(const Driver& driver, const Problem& p, uint8_t poison)
+    : desc(make_desc(p, NVFP4_SCALE_LAYOUT_UNSET)),
+      driver_(driver),
+      fields_(p),
+      d_(driver, p.d_before()) {
+  for (Input& input : inputs(p, NVFP4_SCALE_LAYOUT_UNSET, poison)) {
+    inputs_.push_back(std::make_unique<Array>(driver, std::move(input)));
+    rows::set<const void*>(&desc, *inputs_.back()->field, inputs_.back()->buffer.pointer());
+  }
+  set_results(p, d_.pointer(), desc);
+  add_workspace();
 }
 
-}  // namespace
-
-OnDevice::OnDevice(const OnDevice& other)
-    : desc(other.desc), driver_(other.driver_), d_(driver_, other.d_.bytes()) {
+// Addresses that a caller has changed stay what they are.
+DeviceGemm::DeviceGemm(const DeviceGemm& other)
+    : desc(other.desc),
+      driver_(other.driver_),
+      fields_(other.fields_),
+      d_(driver_, other.d_.bytes()) {
+  const auto move = [&](const DeviceBuffer& from, const DeviceBuffer& to) {
+    for (const GemmField& field : rows::gemm) {
+      if (!is_address(field.kind)) continue;
+      const auto at = reinterpret_cast<uintptr_t>(rows::address(&other.desc, field));
+      if (at < from.address() || at >= from.address() + from.bytes()) continue;
+      rows::set(&desc, field, reinterpret_cast<const void*>(to.address() + (at - from.address())));
+    }
+  };
   for (const auto& input : other.inputs_) {
-    inputs_.push_back(std::make_unique<Input>(driver_, *input));
-    for (const void** field : {&desc.a, &desc.b, &desc.a_scales, &desc.b_scales})
-      if (*field == input->buffer.pointer()) *field = inputs_.back()->buffer.pointer();
+    inputs_.push_back(std::make_unique<Array>(driver_, *input));
+    move(input->buffer, inputs_.back()->buffer);
   }
-  desc.d = d_.pointer();
-  if (other.workspace_) {
-    workspace_ = std::make_unique<DeviceBuffer>(driver_, other.workspace_->bytes());
-    desc.workspace = workspace_->pointer();
-  }
+  move(other.d_, d_);
+  if (other.workspace_ == nullptr) return;
+  workspace_ = std::make_unique<DeviceBuffer>(driver_, other.workspace_->bytes());
+  move(*other.workspace_, *workspace_);
 }
 
-const void* OnDevice::add(const char* name, std::vector<uint8_t> content) {
-  inputs_.push_back(std::make_unique<Input>(driver_, name, std::move(content)));
-  return inputs_.back()->buffer.pointer();
-}
-
-void OnDevice::add_operands(const Problem& p, uint8_t poison) {
-  desc.a = add("A", p.a.quantized() ? p.a.codes : bytes_of(p.a.halves));
-  desc.b = add("B", p.b.codes);
-  if (p.a.quantized()) {
-    desc.a_scales = add("the scales of A", p.a.device_scales(poison, p.scales_gap_bytes));
-  }
-  desc.b_scales = add("the scales of B", p.b.device_scales(poison, p.scales_gap_bytes));
-}
-
-void OnDevice::add_workspace() {
+void DeviceGemm::add_workspace() {
   uint64_t bytes = 0;
   const int capability = devices(driver_).at(0).compute_capability();
   // A problem that is refused fails at enqueue(), with the sentence.
@@ -56,34 +57,13 @@ void OnDevice::add_workspace() {
   }
 }
 
-std::vector<uint8_t> OnDevice::bytes_of_d() const {
+std::vector<uint8_t> DeviceGemm::d_bytes() const {
   driver_.check(driver_.cuCtxSynchronize(), "cuCtxSynchronize");
   return d_.download();
 }
 
-std::string OnDevice::damage() const {
-  for (const auto& input : inputs_) {
-    if (!input->buffer.guards_intact())
-      return std::string("the guard of ") + input->name + " was written";
-    if (input->buffer.download() != *input->content)
-      return std::string(input->name) + " was written";
-  }
-  if (!d_.guards_intact()) return "the guard of D was written";
-  if (workspace_ && !workspace_->guards_intact()) return "the guard of the workspace was written";
-  return "";
-}
-
-DeviceGemm::DeviceGemm(const Driver& driver, const Problem& p, uint8_t poison)
-    : OnDevice(driver, make_desc(p, NVFP4_SCALE_LAYOUT_UNSET), size_t(p.d_elements()) * 2),
-      shape_(p.shape),
-      d_ld_(p.d_ld),
-      d_batch_stride_(p.d_batch_stride) {
-  add_operands(p, poison);
-  add_workspace();
-}
-
 std::vector<uint16_t> DeviceGemm::d_memory() const {
-  const std::vector<uint8_t> bytes = bytes_of_d();
+  const std::vector<uint8_t> bytes = d_bytes();
   std::vector<uint16_t> elements(bytes.size() / 2);
   std::memcpy(elements.data(), bytes.data(), bytes.size());
   return elements;
@@ -92,33 +72,30 @@ std::vector<uint16_t> DeviceGemm::d_memory() const {
 std::vector<uint16_t> DeviceGemm::d() const {
   const std::vector<uint16_t> memory = d_memory();
   std::vector<uint16_t> out;
-  out.reserve(size_t(shape_.l * shape_.m * shape_.n));
-  for (int64_t batch = 0; batch < shape_.l; ++batch) {
-    for (int64_t row = 0; row < shape_.m; ++row) {
-      const auto first = memory.begin() + batch * d_batch_stride_ + row * d_ld_;
-      out.insert(out.end(), first, first + shape_.n);
+  out.reserve(size_t(fields_.l * fields_.m * fields_.n));
+  for (int64_t batch = 0; batch < fields_.l; ++batch) {
+    for (int64_t row = 0; row < fields_.m; ++row) {
+      const auto first = memory.begin() + batch * fields_.d_batch_stride + row * fields_.d_ld;
+      out.insert(out.end(), first, first + fields_.n);
     }
   }
   return out;
 }
 
 std::string DeviceGemm::damage() const {
-  const std::string elsewhere = OnDevice::damage();
-  if (!elsewhere.empty()) return elsewhere;
-  std::vector<uint16_t> memory = d_memory();
-  for (int64_t batch = 0; batch < shape_.l; ++batch) {
-    for (int64_t row = 0; row < shape_.m; ++row) {
-      const auto first = memory.begin() + batch * d_batch_stride_ + row * d_ld_;
-      std::fill(first, first + shape_.n, uint16_t(0xFFFF));
-    }
+  for (const auto& input : inputs_) {
+    const std::string name = input->field->name;
+    if (!input->buffer.guards_intact()) return "the guard of " + name + " was written";
+    if (input->buffer.download() != *input->content) return name + " was written";
   }
-  for (uint16_t element : memory) {
-    if (element != 0xFFFF) return "a gap between the rows or batches of D was written";
-  }
+  if (!d_.guards_intact()) return "the guard of D was written";
+  if (workspace_ && !workspace_->guards_intact()) return "the guard of the workspace was written";
+  if (!gaps_are_untouched(fields_, d_bytes()))
+    return "a gap between the rows or batches of D was written";
   return "";
 }
 
-void Plan::require(nvfp4_status status) {
+void require(nvfp4_status status) {
   if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
 }
 
@@ -130,21 +107,37 @@ nvfp4_gemm_addresses no_addresses() {
 
 nvfp4_gemm_addresses addresses_of(const nvfp4_gemm_desc& g) {
   nvfp4_gemm_addresses x = no_addresses();
-  x.a = g.a, x.a_scales = g.a_scales, x.a_tensor_scale = g.a_tensor_scale;
-  x.b = g.b, x.b_scales = g.b_scales, x.b_tensor_scale = g.b_tensor_scale;
-  x.c = g.c, x.d = g.d, x.bias = g.bias;
-  x.alpha_device = g.alpha_device, x.beta_device = g.beta_device;
-  x.workspace = g.workspace, x.workspace_bytes = g.workspace_bytes;
+  for (const nvfp4::Field& to : rows::addresses)
+    for (const GemmField& from : rows::gemm)
+      if (is_address(to.kind) && std::strcmp(to.name, from.name) == 0)
+        rows::set(&x, to, rows::address(&g, from));
+  x.workspace_bytes = g.workspace_bytes;
   return x;
 }
 
 std::vector<uint16_t> run_on_device(const Driver& driver, const Problem& problem, uint8_t poison) {
   const DeviceGemm gemm(driver, problem, poison);
-  if (gemm.enqueue() != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
+  require(gemm.enqueue());
   std::vector<uint16_t> d = gemm.d();
   const std::string damage = gemm.damage();
   if (!damage.empty()) throw std::runtime_error(damage);
   return d;
+}
+
+std::vector<uint8_t> bytes_on_device(const Driver& driver, const Problem& problem) {
+  const DeviceGemm gemm(driver, problem);
+  require(gemm.enqueue());
+  std::vector<uint8_t> d = gemm.d_bytes();
+  const std::string damage = gemm.damage();
+  if (!damage.empty()) throw std::runtime_error(damage);
+  return d;
+}
+
+std::string difference_on_device(const Driver& driver, const Problem& problem) {
+  const DeviceGemm gemm(driver, problem);
+  require(gemm.enqueue());
+  const std::string difference = first_difference(problem, gemm.d_bytes(), problem.reference());
+  return difference.empty() ? gemm.damage() : difference;
 }
 
 }  // namespace support

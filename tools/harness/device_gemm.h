@@ -11,70 +11,52 @@
 
 namespace support {
 
-// What every problem has on the device: a descriptor, arrays that are read, D, a workspace.
-class OnDevice {
+class DeviceGemm {
  public:
+  // `poison` fills every byte of scales that belongs to no element.
+  DeviceGemm(const Driver& driver, const Problem& problem, uint8_t poison = 0xFF);
+  // The same in buffers of its own, copied on the device; D's content is not.
+  DeviceGemm(const DeviceGemm& other);
+
   // With device pointers; callers may change it before enqueue().
   nvfp4_gemm_desc desc;
 
   // Enqueues on the stream and returns the library's status.
   nvfp4_status enqueue(CUstream stream = nullptr) const { return nvfp4_gemm_run(&desc, stream); }
 
-  // What is wrong around the result, "" if nothing: a guard was written, an input changed.
+  // The memory of D, gaps included; the same of a D in 16 bits, and [l][m][n] without gaps if it is
+  // by rows. Each waits for the device.
+  std::vector<uint8_t> d_bytes() const;
+  std::vector<uint16_t> d_memory() const;
+  std::vector<uint16_t> d() const;
+
+  // What is wrong around the result, "" if nothing: a guard or a gap of D was written, an
+  // input changed.
   std::string damage() const;
 
- protected:
-  // D has so many bytes, or this content.
-  template <class Content>
-  OnDevice(const Driver& driver, const nvfp4_gemm_desc& g, const Content& d)
-      : desc(g), driver_(driver), d_(driver, d) {
-    desc.d = d_.pointer();
-  }
-  // The same operands in buffers of its own, copied on the device; D is not.
-  OnDevice(const OnDevice& other);
-
-  const void* add(const char* name, std::vector<uint8_t> content);
-  // `poison` fills every scale byte that belongs to no element.
-  void add_operands(const Problem& problem, uint8_t poison);
-  // Where the device's kernels want one.
-  void add_workspace();
-  // As it lies in memory, gaps included. Waits for the device.
-  std::vector<uint8_t> bytes_of_d() const;
-
  private:
-  struct Input {
-    const char* name;
+  struct Array {
+    const GemmField* field;
     std::shared_ptr<const std::vector<uint8_t>> content;
     DeviceBuffer buffer;
-    Input(const Driver& driver, const char* n, std::vector<uint8_t> c)
-        : name(n),
-          content(std::make_shared<const std::vector<uint8_t>>(std::move(c))),
+    Array(const Driver& driver, Input input)
+        : field(input.field),
+          content(std::make_shared<const std::vector<uint8_t>>(std::move(input.bytes))),
           buffer(driver, *content) {}
-    Input(const Driver& driver, const Input& other)
-        : name(other.name), content(other.content), buffer(driver, other.buffer) {}
+    Array(const Driver& driver, const Array& other)
+        : field(other.field), content(other.content), buffer(driver, other.buffer) {}
   };
+  void add_workspace();
 
   const Driver& driver_;
-  std::vector<std::unique_ptr<Input>> inputs_;
+  const Fields fields_;
+  std::vector<std::unique_ptr<Array>> inputs_;
   DeviceBuffer d_;
   std::unique_ptr<DeviceBuffer> workspace_;
 };
 
-class DeviceGemm : public OnDevice {
- public:
-  DeviceGemm(const Driver& driver, const Problem& problem, uint8_t poison = 0x7F);
-
-  // D as it lies in memory, gaps included, and [l][m][n] without them. Waits for the device.
-  std::vector<uint16_t> d_memory() const;
-  std::vector<uint16_t> d() const;
-
-  // The same of OnDevice, and "a gap between the rows or batches of D was written".
-  std::string damage() const;
-
- private:
-  Shape shape_;
-  int64_t d_ld_, d_batch_stride_;
-};
+// Throws std::runtime_error with the library's sentence where it refuses.
+void require(nvfp4_status status);
 
 // A plan that ends with its scope. Throws the library's sentence where it refuses.
 class Plan {
@@ -94,7 +76,6 @@ class Plan {
   }
 
  private:
-  static void require(nvfp4_status status);
   nvfp4_gemm_plan* plan_ = nullptr;
 };
 
@@ -102,9 +83,14 @@ class Plan {
 nvfp4_gemm_addresses no_addresses();
 nvfp4_gemm_addresses addresses_of(const nvfp4_gemm_desc& g);
 
-// One whole run: throws std::runtime_error with the library's sentence, or with the damage, if
-// either is not as it should be.
+// D and its memory after one whole run: throws std::runtime_error with the library's sentence, or
+// with the damage, if either is not as it should be.
 std::vector<uint16_t> run_on_device(const Driver& driver, const Problem& problem,
-                                    uint8_t poison = 0x7F);
+                                    uint8_t poison = 0xFF);
+std::vector<uint8_t> bytes_on_device(const Driver& driver, const Problem& problem);
+
+// Runs it and compares with the reference: "" or the first difference or damage. Throws the
+// library's sentence where it refuses.
+std::string difference_on_device(const Driver& driver, const Problem& problem);
 
 }  // namespace support

@@ -157,20 +157,20 @@ double error_bound(const Sum& sum, int64_t k, float alpha, int capability) {
 void for_each_sum(const Problem& p,
                   const std::function<void(int64_t, int64_t, int64_t, const Sum&)>& visit,
                   const Progress& progress) {
-  for (int64_t batch = 0; batch < p.shape.l; ++batch) {
-    std::vector<Row> columns(size_t(p.shape.n));
-    parallel_for(p.shape.n, [&](int64_t n) { columns[size_t(n)] = decode(p.b, batch, n); });
+  for (int64_t batch = 0; batch < p.l; ++batch) {
+    std::vector<Row> columns(size_t(p.n));
+    parallel_for(p.n, [&](int64_t n) { columns[size_t(n)] = decode(p.b, batch, n); });
     // A few rows per pass over the columns, which do not fit a cache.
     constexpr int64_t kRows = 8;
     const auto batches_done = [&](double part) {
-      if (progress) progress((double(batch) + part) / double(p.shape.l));
+      if (progress) progress((double(batch) + part) / double(p.l));
     };
     const auto each_group = [&](int64_t group) {
-      const int64_t first = group * kRows, last = std::min(first + kRows, p.shape.m);
+      const int64_t first = group * kRows, last = std::min(first + kRows, p.m);
       const auto visit_all = [&](const auto& decode_row) {
         std::vector<decltype(decode_row(p.a, batch, first))> rows;
         for (int64_t m = first; m < last; ++m) rows.push_back(decode_row(p.a, batch, m));
-        for (int64_t n = 0; n < p.shape.n; ++n) {
+        for (int64_t n = 0; n < p.n; ++n) {
           for (int64_t m = first; m < last; ++m) {
             visit(batch, m, n, sum_of(rows[size_t(m - first)], columns[size_t(n)]));
           }
@@ -182,7 +182,7 @@ void for_each_sum(const Problem& p,
         visit_all(decode_halves);
       }
     };
-    parallel_for((p.shape.m + kRows - 1) / kRows, each_group, batches_done);
+    parallel_for((p.m + kRows - 1) / kRows, each_group, batches_done);
   }
 }
 

@@ -3,43 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 
 #include "tools/harness/formats.h"
 
 namespace support {
-
-std::vector<int32_t> ue8m0_formats() {
-  std::vector<int32_t> formats;
-  for (const ScaledFormat& row : kScaledFormats)
-    if (row.scale == ScaleType::ue8m0) formats.push_back(row.format);
-  return formats;
-}
-
-const ScaledFormat& row_of(int32_t format) {
-  for (const ScaledFormat& row : kScaledFormats)
-    if (row.format == format) return row;
-  throw std::invalid_argument(std::to_string(format) + " is no operand format");
-}
-
-int32_t format_of_d(int32_t d_type) {
-  for (const ScaledFormat& row : kScaledFormats)
-    if (row.d_type == d_type) return row.format;
-  throw std::invalid_argument("D of type " + std::to_string(d_type) + " has no scales");
-}
-
-int64_t scale_block_of_d(int32_t d_type) {
-  for (const ScaledFormat& row : kScaledFormats)
-    if (row.d_type == d_type) return row.block;
-  return 0;
-}
-
-std::string to_string(const Shape& s) {
-  std::string text =
-      std::to_string(s.m) + " x " + std::to_string(s.n) + " x " + std::to_string(s.k);
-  return s.l == 1 ? text : text + " x " + std::to_string(s.l);
-}
 
 const char* to_string(Data data) {
   switch (data) {
@@ -50,104 +21,7 @@ const char* to_string(Data data) {
   return "?";
 }
 
-uint64_t Random::next() {
-  uint64_t z = state_ += 0x9E3779B97F4A7C15u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
-
-// ---- Operand ------------------------------------------------------------------------------------
-
-namespace {
-
-size_t code_byte(const Operand& o, int64_t batch, int64_t row, int64_t at) {
-  return size_t(batch * o.batch_stride + row * o.ld + at) / 2;
-}
-size_t scale_byte(const Operand& o, int64_t batch, int64_t row, int64_t block) {
-  return size_t(batch * o.scales_stride() + row * (o.k / o.block()) + block);
-}
-
-}  // namespace
-
-uint8_t Operand::code(int64_t batch, int64_t row, int64_t at) const {
-  return uint8_t(codes[code_byte(*this, batch, row, at)] >> (at % 2 * 4) & 15);
-}
-
-void Operand::set_code(int64_t batch, int64_t row, int64_t at, uint8_t code) {
-  uint8_t& byte = codes[code_byte(*this, batch, row, at)];
-  byte = uint8_t(at % 2 ? (byte & 0x0F) | code << 4 : (byte & 0xF0) | code);
-}
-
-uint8_t Operand::scale(int64_t batch, int64_t row, int64_t block) const {
-  return scales[scale_byte(*this, batch, row, block)];
-}
-
-void Operand::set_scale(int64_t batch, int64_t row, int64_t block, uint8_t byte) {
-  scales[scale_byte(*this, batch, row, block)] = byte;
-}
-
-double Operand::scale_value(uint8_t byte) const {
-  switch (row_of(format).scale) {
-    case ScaleType::ue4m3: return e4m3_value(byte);
-    case ScaleType::ue8m0: return ue8m0_value(byte);
-  }
-  throw std::logic_error("no value for this type of scale");
-}
-
-double Operand::half(int64_t batch, int64_t row, int64_t at) const {
-  const uint16_t bits = halves[size_t(batch * batch_stride + row * ld + at)];
-  return type == NVFP4_TYPE_F16 ? f16_value(bits) : bf16_value(bits);
-}
-
-void Operand::set_half(int64_t batch, int64_t row, int64_t at, uint16_t bits) {
-  halves[size_t(batch * batch_stride + row * ld + at)] = bits;
-}
-
-std::vector<uint8_t> Operand::interleaved_scales(uint8_t poison) const {
-  const size_t linear = size_t(rows * (k / block()));
-  const size_t tiles = nvfp4_scale_bytes_for(rows, k, NVFP4_SCALE_LAYOUT_128X4, format);
-  const auto convert = [&](const uint8_t* from, uint8_t* to) {
-    if (nvfp4_scale_convert_host(from, NVFP4_SCALE_LAYOUT_LINEAR, to, NVFP4_SCALE_LAYOUT_128X4,
-                                 rows, k / block() * 16) != NVFP4_SUCCESS) {
-      throw std::runtime_error(nvfp4_last_error());
-    }
-  };
-  // Converting ones shows which bytes belong to an element: padding becomes 0.
-  std::vector<uint8_t> ones(linear, 1), used(tiles), out(tiles * size_t(l));
-  convert(ones.data(), used.data());
-  for (int64_t batch = 0; batch < l; ++batch) {
-    uint8_t* to = out.data() + size_t(batch) * tiles;
-    convert(scales.data() + batch * scales_stride(), to);
-    for (size_t i = 0; i < tiles; ++i) {
-      if (!used[i]) to[i] = poison;
-    }
-  }
-  return out;
-}
-
-int64_t Operand::device_scales_stride(int64_t gap, int32_t as_layout) const {
-  if (as_layout == NVFP4_SCALE_LAYOUT_LINEAR) return scales_stride() + gap;
-  return int64_t(nvfp4_scale_bytes_for(rows, k, as_layout, format)) + gap;
-}
-
-// The last batch ends with its last scale.
-std::vector<uint8_t> Operand::device_scales(uint8_t poison, int64_t gap) const {
-  const bool linear = layout == NVFP4_SCALE_LAYOUT_LINEAR;
-  const std::vector<uint8_t> from = linear ? scales : interleaved_scales(poison);
-  const size_t matrix = nvfp4_scale_bytes_for(rows, k, layout, format);
-  const size_t from_stride = linear ? size_t(scales_stride()) : matrix;
-  const size_t stride = size_t(device_scales_stride(gap, layout));
-  std::vector<uint8_t> out(size_t(l - 1) * stride + matrix, poison);
-  for (size_t i = 0; i < size_t(l); ++i) {
-    std::copy_n(from.begin() + long(i * from_stride), matrix, out.begin() + long(i * stride));
-  }
-  return out;
-}
-
 // ---- Problem ------------------------------------------------------------------------------------
-
-int64_t close_ld(int64_t k) { return (k + 31) / 32 * 32; }
 
 namespace {
 
@@ -159,7 +33,7 @@ Operand make_operand(int64_t rows, int64_t k, int64_t l, int64_t ld_gap, int64_t
   o.codes.assign(size_t((l - 1) * o.batch_stride + (rows - 1) * o.ld + k) / 2, 0xFF);
   for (int64_t batch = 0; batch < l; ++batch) {
     for (int64_t row = 0; row < rows; ++row) {
-      std::fill_n(o.codes.begin() + long(code_byte(o, batch, row, 0)), k / 2, uint8_t(0));
+      std::fill_n(o.codes.begin() + long(o.code_byte(batch, row, 0)), k / 2, uint8_t(0));
     }
   }
   o.scales.assign(size_t(l * o.scales_stride()), 0);
@@ -180,7 +54,7 @@ uint8_t draw_scale(Random& random, Data data) {
 void fill(Operand& o, Data data, Random& random) {
   for (int64_t batch = 0; batch < o.l; ++batch) {
     for (int64_t row = 0; row < o.rows; ++row) {
-      const size_t first = code_byte(o, batch, row, 0);
+      const size_t first = o.code_byte(batch, row, 0);
       for (size_t i = 0; i < size_t(o.k / 2); ++i) o.codes[first + i] = uint8_t(random.below(256));
     }
   }
@@ -200,17 +74,12 @@ float unit_variance_alpha(const Operand& o, int first, int last) {
 
 }  // namespace
 
-int64_t Problem::d_elements() const {
-  return (shape.l - 1) * d_batch_stride + (shape.m - 1) * d_ld + shape.n;
-}
-
 Problem make_problem(const Shape& shape, const Gaps& gaps) {
   Problem p;
-  p.shape = shape;
+  p.d_ld_gap = gaps.d_ld, p.d_batch_gap = gaps.d_batch;
+  p.lay_out(shape);
   p.a = make_operand(shape.m, shape.k, shape.l, gaps.a_ld, gaps.a_batch);
   p.b = make_operand(shape.n, shape.k, shape.l, gaps.b_ld, gaps.b_batch);
-  p.d_ld = shape.n + gaps.d_ld;
-  p.d_batch_stride = shape.m * p.d_ld + gaps.d_batch;
   p.scales_gap_bytes = gaps.scales_batch_bytes;
   return p;
 }
@@ -262,14 +131,14 @@ Problem with_a16(Problem p, int32_t a_type, Data data, uint64_t seed) {
   a.codes.clear(), a.scales.clear();
   a.type = a_type;
   Random random(seed + 1);
-  for (int64_t batch = 0; batch < p.shape.l; ++batch) {
-    for (int64_t row = 0; row < p.shape.m; ++row) {
-      for (int64_t i = 0; i < p.shape.k; ++i) {
+  for (int64_t batch = 0; batch < p.l; ++batch) {
+    for (int64_t row = 0; row < p.m; ++row) {
+      for (int64_t i = 0; i < p.k; ++i) {
         a.set_half(batch, row, i, draw_half(random, a_type, data));
       }
     }
   }
-  if (data == Data::random) p.alpha = 1 / float(200 * std::sqrt(double(p.shape.k)));
+  if (data == Data::random) p.alpha = 1 / float(200 * std::sqrt(double(p.k)));
   return p;
 }
 
@@ -362,12 +231,118 @@ bool sums_are_exact(const Problem& problem) {
   return largest_sum < 0x1p24 * a.smallest * b.smallest;
 }
 
+// ---- descriptor and arrays ----------------------------------------------------------------------
+
+namespace {
+
+// A finite number of moderate size, of either sign.
+uint32_t random_code(int32_t type, Random& random) {
+  const uint32_t sign = random.below(2), bits = uint32_t(random.next());
+  if (type == NVFP4_TYPE_F16) return sign << 15 | (10 + random.below(9)) << 10 | (bits & 0x3FF);
+  if (type == NVFP4_TYPE_BF16) return sign << 15 | (122 + random.below(9)) << 7 | (bits & 0x7F);
+  return sign << 31 | (122 + random.below(9)) << 23 | (bits & 0x7FFFFF);
+}
+
+void put(std::vector<uint8_t>& array, int32_t type, int64_t i, uint32_t code) {
+  const size_t size = size_t(bytes_of_type(type));
+  std::memcpy(&array.at(size_t(i) * size), &code, size);
+}
+
+uint32_t get(const std::vector<uint8_t>& array, int32_t type, int64_t i) {
+  const size_t size = size_t(bytes_of_type(type));
+  uint32_t code = 0;
+  std::memcpy(&code, &array.at(size_t(i) * size), size);
+  return code;
+}
+
+// Elements of C or D from the first to the last one.
+int64_t extent_of(const Fields& f, int64_t ld, int64_t stride) {
+  return (f.l - 1) * stride + (f.lines() - 1) * ld + f.line_length();
+}
+
+bool has_scales(const Fields& p) { return scale_block_of_d(p.d_type) != 0; }
+bool has_maxima(const Problem& p) { return p.d_amax != nullptr || p.d_row_amax != nullptr; }
+
+// Bytes of D without its scales.
+size_t bytes_of_elements(const Fields& p) {
+  const int64_t elements = extent_of(p, p.d_ld, p.d_batch_stride);
+  return size_t(has_scales(p) ? elements / 2 : elements * bytes_of_type(p.d_type));
+}
+
+// Bytes of one batch, with a gap of 16 before the next.
+int64_t stride_of_d_scales(const Problem& p) {
+  const size_t bytes = nvfp4_scale_bytes_for(p.m, p.n, p.d_scale_layout, format_of_d(p.d_type));
+  return int64_t(bytes + 31) / 16 * 16;
+}
+
+// Bytes of D with its scales.
+size_t end_of_d(const Problem& p) {
+  if (!has_scales(p)) return bytes_of_elements(p);
+  return p.d_scales_at() + size_t(p.l * stride_of_d_scales(p));
+}
+
+// Cleared, or left by an earlier product.
+constexpr float kMaximaBefore[] = {0, 0, 0.75f, 0, 1000, 0, 0};
+
+template <typename Visit>
+void for_each_element(const Fields& p, const Visit& visit) {
+  for (int64_t batch = 0; batch < p.l; ++batch)
+    for (int64_t row = 0; row < p.m; ++row)
+      for (int64_t column = 0; column < p.n; ++column) visit(batch, row, column);
+}
+
+void draw_bias(std::vector<uint8_t>& bias, const Fields& f, Random& random) {
+  const int64_t values = f.bias_axis == NVFP4_BIAS_AXIS_ROW ? f.m : f.n;
+  bias.resize(size_t(values * bytes_of_type(f.bias_type)));
+  if (!bias.empty())
+    for (int64_t i = 0; i < values; ++i)
+      put(bias, f.bias_type, i, random_code(f.bias_type, random));
+}
+
+}  // namespace
+
+// An address without a row would be null whatever a test asks for.
+constexpr bool is_read(nvfp4::Kind kind) {
+  return kind == nvfp4::Kind::input || kind == nvfp4::Kind::vector || kind == nvfp4::Kind::factor;
+}
+constexpr int unread_arrays() {
+  int count = 0;
+  for (const GemmField& field : nvfp4::fields::gemm) count += is_read(field.kind);
+#define ARRAY(...) --count;
+#define FACTORS(...) --count;
+#include "tools/harness/arrays.def"
+  return count;
+}
+static_assert(unread_arrays() == 0, "arrays.def has not the addresses of fields.def that are read");
+
+Problem with_fields(Problem p, const Fields& fields, uint64_t seed) {
+  const Shape shape = p.shape();
+  static_cast<Fields&>(p) = merged(p, fields);
+  p.lay_out(shape);
+  Random random(seed);
+  if (p.has_c()) {
+    p.c.assign(size_t(extent_of(p, p.c_ld, p.c_batch_stride) * bytes_of_type(p.c_type)), 0xFF);
+    for_each_element(p, [&](int64_t batch, int64_t row, int64_t column) {
+      p.set_c(batch, row, column, random_code(p.c_type, random));
+    });
+  }
+  draw_bias(p.bias, p, random);
+  if (p.gated()) p.b2 = with_rows_reversed(p.b), draw_bias(p.bias2, p, random);
+  const auto one_to_hundred = [&] { return float(1 + random.below(100)); };
+  const int64_t columns = p.b_tensor_scale_columns;
+  const int64_t column_groups = columns == 0 ? 1 : (p.n + columns - 1) / columns;
+#define ARRAY(...)
+#define FACTORS(address, array, count, value) \
+  p.array.resize(size_t(count));              \
+  for (float& factor : p.array) factor = value;
+#include "tools/harness/arrays.def"
+  return p;
+}
+
 nvfp4_gemm_desc make_desc(const Problem& p, int32_t scale_layout) {
-  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
-  g.m = p.shape.m, g.n = p.shape.n, g.k = p.shape.k, g.l = p.shape.l;
+  nvfp4_gemm_desc g = numbers_of(p);
   g.a_ld = p.a.ld, g.a_batch_stride = p.a.batch_stride;
   g.b_ld = p.b.ld, g.b_batch_stride = p.b.batch_stride;
-  g.d_ld = p.d_ld, g.d_batch_stride = p.d_batch_stride;
   g.a_type = p.a.type;
   g.operand_format = p.b.format;
   const auto with_layout = [&](const Operand& o, int32_t* layout) {  // and the stride of the scales
@@ -377,12 +352,75 @@ nvfp4_gemm_desc make_desc(const Problem& p, int32_t scale_layout) {
   g.a_scales_batch_stride_bytes = with_layout(p.a, &g.a_scale_layout);
   g.b_scales_batch_stride_bytes = with_layout(p.b, &g.b_scale_layout);
   if (!p.a.quantized()) g.a_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
-  g.d_type = NVFP4_TYPE_F16;
-  g.alpha = p.alpha;
-  g.variant = p.variant;
-  g.pdl = p.pdl;
-  g.batch_invariant = p.batch_invariant;
+  if (has_scales(p)) g.d_scales_batch_stride_bytes = stride_of_d_scales(p);
   return g;
+}
+
+std::vector<Input> inputs(const Problem& p, int32_t scale_layout, uint8_t poison) {
+  const auto scales = [&](Operand o) {
+    if (scale_layout != NVFP4_SCALE_LAYOUT_UNSET) o.layout = scale_layout;
+    return o.device_scales(poison, p.scales_gap_bytes);
+  };
+  Fields f = p;
+  f.a_type = p.a.type;
+  std::vector<Input> all;
+  const auto add = [&](size_t offset, const auto& bytes) {
+    for (const GemmField& field : nvfp4::fields::gemm)
+      if (field.offset == offset && is_there(f, field)) all.push_back({&field, bytes()});
+  };
+#define ARRAY(address, bytes) \
+  add(offsetof(nvfp4_gemm_desc, address), [&]() -> std::vector<uint8_t> { return bytes; });
+#define FACTORS(address, array, ...) ARRAY(address, bytes_of(p.array.data(), p.array.size()))
+#include "tools/harness/arrays.def"
+  return all;
+}
+
+void set_results(const Problem& p, void* d, nvfp4_gemm_desc& g) {
+  const auto at = [&](size_t byte) { return static_cast<uint8_t*>(d) + byte; };
+  float* const maxima = reinterpret_cast<float*>(at(p.d_amax_at()));
+  g.d = d;
+  if (has_scales(p)) g.d_scales = at(p.d_scales_at());
+  if (p.d_amax != nullptr) g.d_amax = maxima;
+  if (p.d_row_amax != nullptr) g.d_row_amax = maxima + 1;
+  if (p.c_is_d) g.c = d;
+}
+
+void Problem::set_c(int64_t batch, int64_t row, int64_t column, uint32_t code) {
+  put(c, c_type, index(batch, row, column, c_ld, c_batch_stride), code);
+}
+
+void Problem::set_bias(int64_t i, uint32_t code) { put(bias, bias_type, i, code); }
+
+void Problem::set_bias2(int64_t i, uint32_t code) { put(bias2, bias_type, i, code); }
+
+std::vector<uint8_t> Problem::d_before() const {
+  std::vector<uint8_t> memory = c;
+  if (!c_is_d) memory.assign(end_of_d(*this), 0xFF);
+  if (!has_maxima(*this)) return memory;
+  std::vector<float> maxima(1 + size_t(l * m));
+  for (size_t i = 0; i < maxima.size(); ++i)
+    maxima[i] = kMaximaBefore[i % std::size(kMaximaBefore)];
+  memory.resize(d_amax_at(), 0xFF);
+  const std::vector<uint8_t> bytes = bytes_of(maxima.data(), maxima.size());
+  memory.insert(memory.end(), bytes.begin(), bytes.end());
+  return memory;
+}
+
+size_t Problem::d_amax_at() const { return (end_of_d(*this) + 15) / 16 * 16; }
+
+size_t Problem::d_scales_at() const { return (bytes_of_elements(*this) + 15) / 16 * 16; }
+
+// ---- reference ----------------------------------------------------------------------------------
+
+std::vector<uint8_t> Problem::reference() const {
+  std::vector<uint8_t> memory = d_before();
+  nvfp4_gemm_desc g = make_desc(*this, NVFP4_SCALE_LAYOUT_LINEAR);
+  const std::vector<Input> read = inputs(*this, NVFP4_SCALE_LAYOUT_LINEAR, 0xFF);
+  for (const Input& input : read)
+    nvfp4::fields::set<const void*>(&g, *input.field, input.bytes.data());
+  set_results(*this, memory.data(), g);
+  if (nvfp4_gemm_reference(&g) != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
+  return memory;
 }
 
 namespace {
@@ -397,20 +435,20 @@ void reference_slice(const Problem& p, int64_t batch, int64_t column, int64_t co
                         : p.a.halves.data() + batch * p.a.batch_stride;
   g.b = p.b.codes.data() + (batch * p.b.batch_stride + column * p.b.ld) / 2;
   if (p.a.quantized()) g.a_scales = p.a.scales.data() + batch * p.a.scales_stride();
-  g.b_scales = p.b.scales.data() + batch * p.b.scales_stride() + column * (p.shape.k / p.b.block());
+  g.b_scales = p.b.scales.data() + batch * p.b.scales_stride() + column * (p.k / p.b.block());
   std::vector<uint16_t> slice(size_t(g.m * columns));
   g.d = slice.data();
   g.d_ld = columns;
   if (nvfp4_gemm_reference(&g) != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
   for (int64_t row = 0; row < g.m; ++row) {
-    std::copy_n(slice.begin() + row * columns, columns, d + row * p.shape.n + column);
+    std::copy_n(slice.begin() + row * columns, columns, d + row * p.n + column);
   }
 }
 
 }  // namespace
 
 std::vector<uint16_t> reference(const Problem& p, const Progress& progress) {
-  const Shape& s = p.shape;
+  const Shape s = p.shape();
   std::vector<uint16_t> d(size_t(s.l * s.m * s.n));
   // Multiples of 16 columns keep every pointer of a slice 16-byte aligned: 16 rows of scales are k
   // bytes.
@@ -424,6 +462,62 @@ std::vector<uint16_t> reference(const Problem& p, const Progress& progress) {
   };
   parallel_for(s.l * slices, each_slice, progress);
   return d;
+}
+
+// ---- compare ------------------------------------------------------------------------------------
+
+namespace {
+
+std::string number_of(uint32_t have, uint32_t need) {
+  char text[60];
+  std::snprintf(text, sizeof text, ": got 0x%X, want 0x%X", have, need);
+  return text;
+}
+
+// Of codes, scales and maxima.
+std::string different_byte(const Problem& p, const std::vector<uint8_t>& got,
+                           const std::vector<uint8_t>& want, size_t byte) {
+  const size_t maxima = p.d_amax_at(), scales = p.d_scales_at();
+  if (has_maxima(p) && byte >= maxima) {
+    const int64_t i = int64_t(byte) / 4, row = i - int64_t(maxima) / 4 - 1;
+    return "the maximum of " + (row < 0 ? "D" : "row " + std::to_string(row) + " of all batches") +
+           number_of(get(got, NVFP4_TYPE_F32, i), get(want, NVFP4_TYPE_F32, i));
+  }
+  const bool is_code = byte < scales;
+  return "byte " + std::to_string(is_code ? byte : byte - scales) + " of " +
+         (is_code ? "the codes" : "the scales") + " of D" + number_of(got[byte], want[byte]);
+}
+
+}  // namespace
+
+std::string first_difference(const Problem& p, const std::vector<uint8_t>& got,
+                             const std::vector<uint8_t>& want) {
+  const auto at = std::mismatch(got.begin(), got.end(), want.begin(), want.end());
+  if (at.first == got.end() && at.second == want.end()) return "";
+  const auto byte = size_t(at.first - got.begin());
+  if (has_scales(p) || byte >= bytes_of_elements(p)) return different_byte(p, got, want, byte);
+  std::string difference;
+  int64_t wrong = 0;
+  for_each_element(p, [&](int64_t batch, int64_t row, int64_t column) {
+    const int64_t i = p.index(batch, row, column, p.d_ld, p.d_batch_stride);
+    const uint32_t have = get(got, p.d_type, i), need = get(want, p.d_type, i);
+    if (have == need || wrong++ > 0) return;
+    difference = "batch " + std::to_string(batch) + ", row " + std::to_string(row) + ", column " +
+                 std::to_string(column) + number_of(have, need);
+  });
+  if (wrong == 0) return "a gap between the lines or batches of D was written";
+  return difference + ", and " + std::to_string(wrong - 1) + " more";
+}
+
+bool gaps_are_untouched(const Fields& f, std::vector<uint8_t> d) {
+  if (scale_block_of_d(f.d_type) != 0) return true;
+  const size_t size = size_t(bytes_of_type(f.d_type));
+  for_each_element(f, [&](int64_t batch, int64_t row, int64_t column) {
+    const int64_t at = f.index(batch, row, column, f.d_ld, f.d_batch_stride) * int64_t(size);
+    std::fill_n(d.begin() + at, size, uint8_t(0xFF));
+  });
+  const auto end = d.begin() + int64_t(bytes_of_elements(f));
+  return std::all_of(d.begin(), end, [](uint8_t byte) { return byte == 0xFF; });
 }
 
 }  // namespace support

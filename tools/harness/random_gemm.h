@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "nvfp4_gemm.h"
 #include "tools/harness/driver.h"
+#include "tools/harness/fields.h"
 
 namespace support {
 
 struct RandomGemm {
-#define FIELD(name, simplest) int64_t name = simplest;
+#define PART(name, simplest) int64_t name = simplest;
 #include "tools/harness/random_gemm.def"
-#undef FIELD
+  Fields fields;  // without gaps, and c_is_d
 };
 
 // "m=5,k16=3": what differs from the simplest problem; throws std::invalid_argument for other text.

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 #include "tools/harness/plan_info.h"
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/inputs.h"
@@ -42,11 +42,11 @@ class Probe {
   Probe(const support::Driver& driver, const RunOptions& options, support::Data data,
         uint64_t workspace_bytes)
       : driver_(driver),
-        problem_(operands(options, data), fields(), 1),
+        problem_(in_f32(options, data)),
         gemm_(driver, problem_),
         workspace_(driver, std::max<uint64_t>(workspace_bytes, 256)),
-        d_bytes_(gemm_.d().size()),
-        exact_(data == support::Data::exact && support::sums_are_exact(problem_.operands)) {
+        d_bytes_(gemm_.d_bytes().size()),
+        exact_(data == support::Data::exact && support::sums_are_exact(problem_)) {
     gemm_.desc.workspace = workspace_.pointer();
     gemm_.desc.workspace_bytes = workspace_.bytes();
   }
@@ -61,24 +61,20 @@ class Probe {
     if (nvfp4_gemm_run(&gemm_.desc, nullptr) != NVFP4_SUCCESS) {
       throw std::runtime_error(nvfp4_last_error());
     }
-    return gemm_.d();
+    return gemm_.d_bytes();
   }
 
  private:
-  static support::Problem operands(const RunOptions& options, support::Data data) {
+  static support::Problem in_f32(const RunOptions& options, support::Data data) {
     RunOptions with = options;
-    with.data = data;
+    with.data = data, with.alpha = 1.0f, with.variant.clear();
+    with.epilogue.d_type = NVFP4_TYPE_F32;
     return problem_from(with);
-  }
-  static support::EpilogueFields fields() {
-    support::EpilogueFields fields;
-    fields.d_type = NVFP4_TYPE_F32;
-    return fields;
   }
 
   const support::Driver& driver_;
-  support::GeneralProblem problem_;
-  support::DeviceGeneral gemm_;
+  support::Problem problem_;
+  support::DeviceGemm gemm_;
   support::DeviceBuffer workspace_;
   size_t d_bytes_;
   bool exact_;

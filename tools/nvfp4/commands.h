@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/harness/general_gemm.h"
 #include "tools/harness/problem.h"
 
 namespace nvfp4_tool {
@@ -34,7 +33,7 @@ struct RunOptions {
   std::optional<float> alpha;  // instead of the data set's
   // In elements. Without a value, rows and batches are contiguous.
   std::optional<int64_t> a_ld, b_ld, d_ld, a_batch_stride, b_batch_stride, d_batch_stride;
-  support::EpilogueFields epilogue;  // without its gaps and alpha
+  support::Fields epilogue;  // without its gaps and alpha
   std::optional<int64_t> c_ld, c_batch_stride;
   std::optional<int64_t> b_tensor_scale;  // columns that share a tensor scale, 0: all
   int32_t pdl = 0;                        // a value of NVFP4_PDL_*

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <stdexcept>
 
-#include "tools/harness/general_gemm.h"
+#include "tools/harness/device_gemm.h"
 #include "tools/harness/plan_info.h"
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/call_log.h"
@@ -16,41 +16,28 @@ namespace nvfp4_tool {
 
 namespace {
 
-using support::DeviceGeneral;
-using support::GeneralProblem;
+using support::DeviceGemm;
+using support::Problem;
 
-void enqueue(const DeviceGeneral& gemm) {
-  if (nvfp4_gemm_run(&gemm.desc, nullptr) != NVFP4_SUCCESS) {
-    throw std::runtime_error(nvfp4_last_error());
-  }
-}
-
-GeneralProblem problem_of(const RunOptions& options) {
-  support::Problem operands = problem_from(options);
-  if (!options.variant.empty()) operands.variant = options.variant.c_str();
-  operands.pdl = options.pdl;
-  operands.batch_invariant = options.batch_invariant;
-  support::EpilogueFields fields = fields_of(options);
-  fields.alpha = operands.alpha;
-  if (!support::sums_are_exact(operands)) {
-    throw UsageError(
-        "the sums of this problem are rounded: with options of the epilogue D is judged by "
-        "its bits; try --data exact or a smaller --k");
-  }
-  return GeneralProblem(operands, fields, options.seed);
+Problem problem_of(const RunOptions& options) {
+  Problem problem = problem_from(options);
+  if (support::sums_are_exact(problem)) return problem;
+  throw UsageError(
+      "the sums of this problem are rounded: with options of the epilogue D is judged by its bits; "
+      "try --data exact or a smaller --k");
 }
 
 }  // namespace
 
 Outcome run_general(const RunOptions& options, const support::Driver& driver,
                     const support::DeviceInfo& device) {
-  const GeneralProblem problem = problem_of(options);
-  const std::string shape = to_string(problem.operands.shape);
+  const Problem problem = problem_of(options);
+  const std::string shape = to_string(problem.shape());
   support::progress(shape + ": on the device");
-  const DeviceGeneral gemm(driver, problem);
+  const DeviceGemm gemm(driver, problem);
   const auto start = std::chrono::steady_clock::now();
-  enqueue(gemm);
-  const std::vector<uint8_t> d = gemm.d();
+  support::require(gemm.enqueue());
+  const std::vector<uint8_t> d = gemm.d_bytes();
   const double wall =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const CallNames names = last_call();
@@ -60,11 +47,12 @@ Outcome run_general(const RunOptions& options, const support::Driver& driver,
   const std::vector<uint8_t> want = problem.reference();
   const std::string difference = first_difference(problem, d, want);
   double seconds = 0;
-  if (!device.emulated()) seconds = time_on_device(driver, [&] { enqueue(gemm); }).median;
+  if (!device.emulated())
+    seconds = time_on_device(driver, [&] { support::require(gemm.enqueue()); }).median;
   support::progress_done();
 
   Outcome o;
-  o.shape = problem.operands.shape, o.alpha = problem.operands.alpha;
+  o.shape = problem.shape(), o.alpha = problem.alpha;
   o.names = names;
   o.plan = support::plan_info(gemm.desc, device.compute_capability(), device.sms);
   o.unit = "bytes", o.total = int64_t(d.size());

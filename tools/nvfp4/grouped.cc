@@ -7,6 +7,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "tools/harness/device_gemm.h"
 #include "tools/harness/progress.h"
 #include "tools/nvfp4/call_log.h"
 #include "tools/nvfp4/inputs.h"
@@ -18,12 +19,8 @@ namespace {
 
 using support::DeviceBuffer;
 using support::Operand;
+using support::require;
 using Bytes = std::vector<uint8_t>;
-
-Bytes bytes_of(const void* first, size_t bytes) {
-  const uint8_t* from = static_cast<const uint8_t*>(first);
-  return {from, from + bytes};
-}
 
 // An operand with the rows of A from `begin` on, whose 128x4 tiles begin with its first row.
 Operand rows_of(const Operand& a, int64_t begin, int64_t end) {
@@ -66,11 +63,8 @@ Operands make(const RunOptions& options) {
   }
   x.a = problem.a, x.b = problem.b, x.alpha = problem.alpha;
   x.b_scales = x.b.device_scales(0x7F, 0);
-  if (!x.a.quantized()) {
-    x.a_elements = bytes_of(x.a.halves.data(), x.a.halves.size() * 2);
-    return x;
-  }
-  x.a_elements = x.a.codes;
+  x.a_elements = x.a.elements();
+  if (!x.a.quantized()) return x;
   if (x.a.layout == NVFP4_SCALE_LAYOUT_LINEAR) {
     x.a_scales = x.a.device_scales(0x7F, 0);
     return x;
@@ -92,20 +86,16 @@ Operands make(const RunOptions& options) {
 
 // The product without addresses.
 nvfp4_gemm_desc describe(const RunOptions& options, const Operands& x) {
-  nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
-  g.m = x.a.rows, g.n = x.b.rows, g.k = x.b.k, g.l = int64_t(x.ends.size());
-  g.a_ld = x.a.ld, g.a_type = x.a.type;
-  g.b_ld = x.b.ld;
-  if (x.a.quantized()) g.a_scale_layout = x.a.layout;
-  g.b_scale_layout = x.b.layout;
+  support::Fields f = fields_of(options);
+  f.d_type = NVFP4_TYPE_F32, f.alpha = x.alpha;
+  f.lay_out({x.a.rows, x.b.rows, x.b.k, int64_t(x.ends.size())});
+  nvfp4_gemm_desc g = numbers_of(f);
+  g.a_ld = x.a.ld, g.b_ld = x.b.ld;
+  g.d_ld = g.n, g.d_batch_stride = 0;
   if (!options.b_shared) {
     g.b_batch_stride = x.b.batch_stride;
     g.b_scales_batch_stride_bytes = x.b.device_scales_stride(0, x.b.layout);
   }
-  g.operand_format = options.format, g.pdl = options.pdl;
-  g.batch_invariant = options.batch_invariant;
-  g.d_ld = g.n, g.d_type = NVFP4_TYPE_F32, g.alpha = x.alpha;
-  if (!options.variant.empty()) g.variant = options.variant.c_str();
   return g;
 }
 
@@ -114,10 +104,6 @@ nvfp4_grouped_desc grouped_of(const nvfp4_gemm_desc& gemm, const int32_t* rows, 
   grouped.gemm = &gemm, grouped.rows = rows, grouped.rows_kind = NVFP4_ROWS_ENDS;
   grouped.b_shared = b_shared;
   return grouped;
-}
-
-void require(nvfp4_status status) {
-  if (status != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
 }
 
 Bytes reference(const Operands& x, nvfp4_gemm_desc g, bool b_shared) {
@@ -144,7 +130,7 @@ class OnDevice {
     gemm_.a = add(x.a_elements), gemm_.a_scales = add(x.a_scales);
     gemm_.b = add(x.b.codes), gemm_.b_scales = add(x.b_scales);
     gemm_.d = d_.pointer();
-    const void* const ends = add(bytes_of(x.ends.data(), x.ends.size() * sizeof(int32_t)));
+    const void* const ends = add(support::bytes_of(x.ends.data(), x.ends.size()));
     grouped_ = grouped_of(gemm_, static_cast<const int32_t*>(ends), b_shared);
     uint64_t bytes = 0;
     require(nvfp4_grouped_workspace_bytes(&grouped_, device.compute_capability(), &bytes));

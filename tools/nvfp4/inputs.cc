@@ -62,6 +62,14 @@ int64_t gap(const char* name, std::optional<int64_t> stride, int64_t dense, int6
   return value - dense;
 }
 
+// The problem with what else the options say; alpha is its own.
+Problem with_options(Problem p, const RunOptions& options) {
+  support::Fields fields = fields_of(options);
+  fields.alpha = p.alpha;
+  p.a.layout = options.a_layout, p.b.layout = options.b_layout;
+  return with_fields(std::move(p), fields, options.seed);
+}
+
 }  // namespace
 
 float tensor_scale_of(const Matrix& x, const std::string& name) {
@@ -96,22 +104,26 @@ support::Gaps gaps_of(const RunOptions& options) {
   return gaps;
 }
 
-support::EpilogueFields fields_of(const RunOptions& options) {
+support::Fields fields_of(const RunOptions& options) {
   const support::Shape& s = options.shape;
   const support::Gaps gaps = gaps_of(options);
-  support::EpilogueFields f = options.epilogue;
+  support::Fields f = options.epilogue;
   const bool by_row = f.cd_order == NVFP4_CD_ORDER_ROW_MAJOR;
   const int64_t lines = by_row ? s.m : s.n, length = by_row ? s.n : s.m;
   f.d_ld_gap = gaps.d_ld, f.d_batch_gap = gaps.d_batch;
   f.c_ld_gap = gap("--c-ld", options.c_ld, length, length);
   f.c_batch_gap = gap("--c-batch-stride", options.c_batch_stride, lines * (length + f.c_ld_gap), 0);
-  f.b_tensor_scale = options.b_tensor_scale.has_value();
+  f.b_tensor_scale = support::Given{options.b_tensor_scale.has_value()};
   f.b_tensor_scale_columns = options.b_tensor_scale.value_or(0);
   if (f.b_tensor_scale_columns < 0 || f.b_tensor_scale_columns % 64 != 0) {
     throw UsageError("--b-tensor-scale: " + std::to_string(f.b_tensor_scale_columns) +
                      " is not 0 or a multiple of 64 above it");
   }
   f.alpha = options.alpha.value_or(1.0f);
+  f.a_type = options.a_type, f.operand_format = options.format;
+  f.a_scale_layout = options.a_layout, f.b_scale_layout = options.b_layout;
+  f.pdl = options.pdl, f.batch_invariant = options.batch_invariant;
+  if (!options.variant.empty()) f.variant = options.variant.c_str();
   return f;
 }
 
@@ -144,7 +156,7 @@ Problem problem_from(const Sources& from, const RunOptions& options) {
                          : quantize(from.a, options.a_path, std::move(p.a), &p.alpha);
   p.b = from.quantized_b ? take(*from.quantized_b, std::move(p.b), &p.alpha)
                          : quantize(from.b, options.b_path, std::move(p.b), &p.alpha);
-  return p;
+  return with_options(std::move(p), options);
 }
 
 Problem problem_from(const RunOptions& options) {
@@ -158,8 +170,7 @@ Problem problem_from(const RunOptions& options) {
     p = with_a16(std::move(p), options.a_type, options.data, options.seed);
   }
   p.alpha = options.alpha.value_or(p.alpha);
-  p.a.layout = options.a_layout, p.b.layout = options.b_layout;
-  return p;
+  return with_options(std::move(p), options);
 }
 
 }  // namespace nvfp4_tool

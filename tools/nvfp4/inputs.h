@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "tools/harness/general_gemm.h"
 #include "tools/harness/problem.h"
 #include "tools/nvfp4/commands.h"
 #include "tools/nvfp4/npy.h"
@@ -38,8 +37,9 @@ struct Sources {
 
 // The problem without data. Refuses a layout that memory cannot have.
 support::Gaps gaps_of(const RunOptions& options);
-// The epilogue with its gaps, and alpha as given or 1.
-support::EpilogueFields fields_of(const RunOptions& options);
+// What the options say of a product but its sizes: the gaps of C and D, and alpha as given or 1. A
+// variant is the options' own text.
+support::Fields fields_of(const RunOptions& options);
 
 // The largest finite magnitude / 2688, so that it becomes 6 * 448; 1 for a matrix of zeros. Throws
 // UsageError where that is 0 in fp32.
@@ -49,6 +49,6 @@ float tensor_scale_of(const Matrix& x, const std::string& name);
 bool has_files(const RunOptions& options);
 Sources load_sources(const RunOptions& options);
 support::Problem problem_from(const Sources& sources, const RunOptions& options);
-support::Problem problem_from(const RunOptions& options);
+support::Problem problem_from(const RunOptions& options);  // drawn
 
 }  // namespace nvfp4_tool

@@ -112,9 +112,16 @@ CLI::Option* add_layout(CLI::App& app, const std::string& name, int32_t& layout,
       "layout of the scales " + of);
 }
 
+template <typename T>
+CLI::Option* add_array(CLI::App& app, const std::string& name, T*& address,
+                       const std::string& text) {
+  return app.add_flag_function(
+      name, [&address](int64_t) { address = support::kGiven; }, text);
+}
+
 // The epilogue, as in a replay line.
 void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>& all) {
-  support::EpilogueFields& f = options.epilogue;
+  support::Fields& f = options.epilogue;
   const Choices<int32_t> types = {
       {"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}, {"f32", NVFP4_TYPE_F32}};
   const auto choice = [&](const char* name, int32_t& value, const Choices<int32_t>& of,
@@ -130,11 +137,11 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
   all.push_back(add_layout(app, "--d-scales", f.d_scale_layout, "of D, if D has scales"));
   choice("--d-scale-rule", f.d_scale_rule, {{"up", 0}, {"floor", NVFP4_SCALE_RULE_FLOOR}}, "up",
          "rounding of the UE8M0 scales of D");
-  all.push_back(app.add_flag("--d-tensor-scale", f.d_tensor_scale,
-                             "give D a tensor scale: a factor in device memory"));
-  all.push_back(app.add_flag("--d-amax", f.d_amax, "compute the largest magnitude of D as well"));
-  all.push_back(app.add_flag("--d-row-amax", f.d_row_amax,
-                             "compute the largest magnitude of each row as well"));
+  all.push_back(add_array(app, "--d-tensor-scale", f.d_tensor_scale,
+                          "give D a tensor scale: a factor in device memory"));
+  all.push_back(add_array(app, "--d-amax", f.d_amax, "compute the largest magnitude of D as well"));
+  all.push_back(add_array(app, "--d-row-amax", f.d_row_amax,
+                          "compute the largest magnitude of each row as well"));
   choice("--cd-order", f.cd_order, {{"row", 0}, {"column", 1}}, "row",
          "order of C and D: row-major or column-major");
   CLI::Option* c = choice("--c-type", f.c_type, types, "", "add beta * C, a matrix of this type");
@@ -153,9 +160,11 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
           {"gelu-erf", NVFP4_ACTIVATION_GELU_ERF},
           {"relu-squared", NVFP4_ACTIVATION_RELU_SQUARED}},
          "none", "activation, applied last");
-  all.push_back(app.add_flag("--a-tensor-scale", f.a_tensor_scale,
-                             "multiply A by one factor, in device memory"));
-  const auto rows = [&f](int64_t) { f.a_tensor_scale = f.a_tensor_scale_rows = true; };
+  all.push_back(add_array(app, "--a-tensor-scale", f.a_tensor_scale,
+                          "multiply A by one factor, in device memory"));
+  const auto rows = [&f](int64_t) {
+    f.a_tensor_scale = support::kGiven, f.a_tensor_scale_rows = 1;
+  };
   all.push_back(app.add_flag_function("--a-tensor-scale-rows", rows,
                                       "multiply each row of A by its own factor"));
   all.push_back(
@@ -171,14 +180,14 @@ void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>&
 }
 
 // The additional options of a gated product, as in a replay line.
-void add_gate(CLI::App& app, support::EpilogueFields& f, std::vector<CLI::Option*>& all) {
+void add_gate(CLI::App& app, support::Fields& f, std::vector<CLI::Option*>& all) {
   CLI::Option* gated =
-      app.add_flag("--gated", f.gated, "multiply by a second product, whose weights are b2");
+      add_array(app, "--gated", f.b2, "multiply by a second product, whose weights are b2");
   const size_t first = all.size();
   all.push_back(
       add_number(app, "--alpha2", f.alpha2, "multiplier of the second product; 1 by default"));
-  all.push_back(app.add_flag("--b2-tensor-scale", f.b2_tensor_scale,
-                             "give b2 tensor scales, as --b-tensor-scale gives them to B"));
+  all.push_back(add_array(app, "--b2-tensor-scale", f.b2_tensor_scale,
+                          "give b2 tensor scales, as --b-tensor-scale gives them to B"));
   all.push_back(
       add_number(app, "--gate-limit", f.gate_limit,
                  "clip the first product to at most this, the second to +- this; 0: no limit"));

@@ -122,9 +122,9 @@ Outcome computed(const RunOptions& options, const Problem& problem, const Source
                  const support::Driver& driver, const support::DeviceInfo& device,
                  OutputFiles& files) {
   const Verified v = verify(driver, device, problem);
-  if (!options.out_path.empty()) save(files, options.out_path, problem.shape, v.d);
+  if (!options.out_path.empty()) save(files, options.out_path, problem.shape(), v.d);
   Outcome o;
-  o.shape = problem.shape, o.alpha = problem.alpha;
+  o.shape = problem.shape(), o.alpha = problem.alpha;
   o.names = v.names, o.plan = v.plan;
   o.equal = v.bits.equal, o.total = v.bits.total, o.exact = v.exact;
   o.wall_seconds = v.wall_seconds, o.device_seconds = v.device_seconds;
@@ -186,10 +186,7 @@ int run(const RunOptions& given) {
   if (is_general(fields_of(options))) {
     return report([&](OutputFiles&) { return run_general(options, driver, device); });
   }
-  Problem problem = own ? problem_from(sources, options) : problem_from(options);
-  if (!options.variant.empty()) problem.variant = options.variant.c_str();
-  problem.pdl = options.pdl;
-  problem.batch_invariant = options.batch_invariant;
+  const Problem problem = own ? problem_from(sources, options) : problem_from(options);
   return report([&](OutputFiles& files) {
     return computed(options, problem, own && sources.original() ? &sources : nullptr, driver,
                     device, files);

@@ -98,7 +98,7 @@ std::vector<std::string> Verified::notes() const {
 }
 
 Verified verify(const Driver& driver, const DeviceInfo& device, const Problem& problem) {
-  const std::string shape = to_string(problem.shape);
+  const std::string shape = to_string(problem.shape());
   const int capability = device.compute_capability();
   Verified v;
   support::progress(shape + ": on the device");
@@ -116,7 +116,7 @@ Verified verify(const Driver& driver, const DeviceInfo& device, const Problem& p
   const std::vector<uint16_t> want =
       support::reference(problem, support::progress_of(shape + ": reference"));
   v.exact = support::sums_are_exact(problem);
-  v.bits = support::compare_bits(problem.shape, v.d, want);
+  v.bits = support::compare_bits(problem.shape(), v.d, want);
   if (!v.exact) {
     v.bound = support::compare_bound(problem, v.d, want, capability,
                                      support::progress_of(shape + ": error bound"));
