@@ -34,7 +34,7 @@ bool is_named(const GemmField& field, const char* name) {
   return std::strcmp(field.name, name) == 0;
 }
 
-// Whether a test asks for the array, or another field tells of it.
+// Whether a test asks for the array itself: no number tells of it.
 bool is_asked_for(const GemmField& field) {
   return is_address(field.kind) && field.drawn.as == nvfp4::Drawn::As::coin;
 }
