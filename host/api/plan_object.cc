@@ -65,33 +65,6 @@ struct Run {
   const GroupArrays* of_groups() const { return grouped ? &groups : nullptr; }
 };
 
-// Fields that are NULL keep the plan's address.
-nvfp4_gemm_desc with_addresses(const nvfp4_gemm_desc& desc, const nvfp4_gemm_addresses& x) {
-  nvfp4_gemm_desc g = desc;
-  if (x.a != nullptr) g.a = x.a;
-  if (x.a_scales != nullptr) g.a_scales = x.a_scales;
-  if (x.b != nullptr) g.b = x.b;
-  if (x.b_scales != nullptr) g.b_scales = x.b_scales;
-  if (x.a_tensor_scale != nullptr) g.a_tensor_scale = x.a_tensor_scale;
-  if (x.b_tensor_scale != nullptr) g.b_tensor_scale = x.b_tensor_scale;
-  if (x.c != nullptr) g.c = x.c;
-  if (x.d != nullptr) g.d = x.d;
-  if (x.d_scales != nullptr) g.d_scales = x.d_scales;
-  if (x.d_tensor_scale != nullptr) g.d_tensor_scale = x.d_tensor_scale;
-  if (x.d_amax != nullptr) g.d_amax = x.d_amax;
-  if (x.d_row_amax != nullptr) g.d_row_amax = x.d_row_amax;
-  if (x.bias != nullptr) g.bias = x.bias;
-  if (x.alpha_device != nullptr) g.alpha_device = x.alpha_device;
-  if (x.beta_device != nullptr) g.beta_device = x.beta_device;
-  if (x.b2 != nullptr) g.b2 = x.b2;
-  if (x.b2_scales != nullptr) g.b2_scales = x.b2_scales;
-  if (x.b2_tensor_scale != nullptr) g.b2_tensor_scale = x.b2_tensor_scale;
-  if (x.bias2 != nullptr) g.bias2 = x.bias2;
-  if (x.alpha2_device != nullptr) g.alpha2_device = x.alpha2_device;
-  if (x.workspace != nullptr) g.workspace = x.workspace, g.workspace_bytes = x.workspace_bytes;
-  return g;
-}
-
 // An empty plan keeps the sizes, and which outputs it was made with. No other field of it is read,
 // so no address and no string has to outlive the call that made it.
 void keep_empty(const nvfp4_gemm_desc& g, PreparedGemm* prepared) {
@@ -110,7 +83,8 @@ GroupArrays with_addresses(const GroupArrays& of_plan, const nvfp4_gemm_addresse
 }
 
 Run run_of(const PreparedGemm& prepared, const nvfp4_gemm_addresses& x) {
-  Run run{with_addresses(prepared.desc, x), {}, prepared.plan.grouped};
+  Run run{prepared.desc, {}, prepared.plan.grouped};
+  replace_addresses(x, &run.desc);
   if (run.grouped) run.groups = with_addresses(group_arrays(prepared.plan, prepared.params), x);
   return run;
 }
@@ -175,9 +149,8 @@ nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_a
   const PreparedGemm& prepared = plan->prepared;
   nvfp4_gemm_addresses known;
   if (addresses != nullptr) {
-    NVFP4_TRY(
-        check_addresses_struct(*addresses, prepared.plan.grouped, prepared.plan.gated, &known));
-    NVFP4_TRY(check_amax_addresses(prepared.desc, known));
+    NVFP4_TRY(check_addresses_struct(*addresses, prepared.desc, prepared.plan.grouped,
+                                     prepared.plan.gated, &known));
     addresses = &known;
   }
   if (prepared.empty) {

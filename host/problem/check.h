@@ -29,10 +29,11 @@ nvfp4_status check_operands(const nvfp4_gemm_desc& desc, Caller caller, bool siz
 // True for a question without any address. The rules about addresses are skipped then.
 bool asks_about_sizes(const nvfp4_gemm_desc& desc, Caller caller);
 
-// The rules for the addresses that a plan is run with: struct_size, features that this version does
-// not have, then the rules about addresses. The desc has passed check_gemm with other addresses;
-// its product needs that much workspace.
-nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses, bool grouped, bool gated,
+// The rules for the addresses that a plan is run with: struct_size, those that the plan has no use
+// for, then the rules about addresses. The desc has passed check_gemm with other addresses; its
+// product needs that much workspace.
+nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses,
+                                    const nvfp4_gemm_desc& plan, bool grouped, bool gated,
                                     nvfp4_gemm_addresses* known);
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc, const GroupArrays* groups,
                                  uint64_t workspace_bytes);

@@ -80,10 +80,4 @@ nvfp4_status rule_enumerator(const char* field, int32_t value, Enumeration enume
   return fail(NVFP4_STATUS_INVALID_ENUM, "%s = %" PRId32 " is none of %s", field, value, list);
 }
 
-nvfp4_status enumerator_not_there(const char* field, int32_t value, Enumeration enumeration) {
-  return fail(NVFP4_STATUS_NOT_SUPPORTED, "%s = %s is not there in version %d.%d.%d", field,
-              enumerator_name(enumeration, value), NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR,
-              NVFP4_VERSION_PATCH);
-}
-
 }  // namespace nvfp4

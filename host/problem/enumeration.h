@@ -40,7 +40,4 @@ Word enumerator_word(Enumeration enumeration, int32_t value);
 nvfp4_status rule_enumerator(const char* field, int32_t value, Enumeration enumeration,
                              EnumeratorSet legal);
 
-// NOT_SUPPORTED: a legal value that this version does not implement.
-nvfp4_status enumerator_not_there(const char* field, int32_t value, Enumeration enumeration);
-
 }  // namespace nvfp4

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <type_traits>
 
@@ -180,19 +181,49 @@ static_assert(fill(grouped_desc, sizeof(nvfp4_grouped_desc)), "a field of a grou
 static_assert(fill(quantize, sizeof(nvfp4_quantize_desc)), "a field of a quantizer has no row");
 static_assert(fill(fused, sizeof(nvfp4_fused_quantize_desc)), "a field of a fused one has no row");
 
-// The value of a field in a struct of the table's type.
+constexpr bool is_same_name(const char* a, const char* b) {
+  while (*a != '\0' && *a == *b) ++a, ++b;
+  return *a == *b;
+}
+
+// The index of the row of that name; kCount: none has it.
+template <typename Row, size_t kCount>
+constexpr size_t index_of(const Row (&rows)[kCount], const char* name) {
+  size_t i = 0;
+  while (i < kCount && !is_same_name(rows[i].name, name)) ++i;
+  return i;
+}
+template <typename Row, size_t kCount>
+constexpr uint32_t when_of(const Row (&rows)[kCount], const char* name) {
+  return rows[index_of(rows, name)].when;
+}
+constexpr size_t kNowhere = SIZE_MAX;
+template <typename Row, size_t kCount>
+constexpr size_t offset_of(const Row (&rows)[kCount], const char* name) {
+  const size_t i = index_of(rows, name);
+  return i == kCount ? kNowhere : rows[i].offset;
+}
+
+// The address in a field; NULL where the field is something else.
 template <typename T>
-T value(const void* from, const Field& field) {
+constexpr const void* address(const T& field) {
+  if constexpr (std::is_pointer<T>::value) {
+    return field;
+  } else {
+    return nullptr;
+  }
+}
+
+// What is at the offset of a field.
+template <typename T>
+T value(const void* from, size_t offset) {
   T read;
-  memcpy(&read, static_cast<const char*>(from) + field.offset, sizeof read);
+  memcpy(&read, static_cast<const char*>(from) + offset, sizeof read);
   return read;
 }
-inline const void* address(const void* from, const Field& field) {
-  return value<const void*>(from, field);
-}
 template <typename T>
-void set(void* to, const Field& field, const T& given) {
-  memcpy(static_cast<char*>(to) + field.offset, &given, sizeof given);
+void set(void* to, size_t offset, const T& given) {
+  memcpy(static_cast<char*>(to) + offset, &given, sizeof given);
 }
 
 }  // namespace fields

@@ -44,43 +44,38 @@ bool has_c(const nvfp4_gemm_desc& g, bool sizes_alone);
 
 // Whether the product is gated. If no address is given, an alpha2 says that there will be a b2.
 bool is_gated(const nvfp4_gemm_desc& g);
-// gated.cc: fields that a gated product needs, and that no other product may set.
-nvfp4_status check_gated(const nvfp4_gemm_desc& g, bool sizes_alone);
+// gated.cc: values of the fields of gated products.
+nvfp4_status check_gated(const nvfp4_gemm_desc& g);
 
 // Whether every address of the problem is NULL.
 bool has_no_address(const nvfp4_gemm_desc& g);
 
-// enums.cc: each enumerator belongs to its enumeration, and this caller supports it.
-nvfp4_status check_enums(const nvfp4_gemm_desc& g, Caller caller);
+// enums.cc: each enumerator belongs to its enumeration.
+nvfp4_status check_enums(const nvfp4_gemm_desc& g);
 
-// absent.cc: switches and reserved words have legal values; absent features are NULL, 0 or off.
+// absent.cc: switches and reserved words have legal values.
 nvfp4_status check_switches(const nvfp4_gemm_desc& g);
-nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped, bool gated);
-// A run may give another d_amax or d_row_amax only if the plan was made with one.
-nvfp4_status check_amax_addresses(const nvfp4_gemm_desc& plan, const nvfp4_gemm_addresses& x);
+// The addresses of a run are those that its plan has a use for.
+nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, const nvfp4_gemm_desc& plan,
+                                    bool grouped, bool gated);
+// Those that are NULL keep the desc's address.
+void replace_addresses(const nvfp4_gemm_addresses& x, nvfp4_gemm_desc* g);
 
-// companions.cc: fields that belong together, such as C and its type, are given together.
+// companions.cc: each field is given, or NULL or 0, as the conditions of its row in fields.def say.
 nvfp4_status check_companions(const nvfp4_gemm_desc& g, bool sizes_alone);
-// One of these rules: if A is not quantized it has no scales.
-nvfp4_status check_a_scales(const nvfp4_gemm_desc& g);
-// The pointer must be NULL if the field has that value. Otherwise it must not be NULL, unless only
-// sizes are checked.
-nvfp4_status rule_without(const char* name, const void* pointer, const char* field, Enumeration of,
-                          int32_t value);
-nvfp4_status rule_with(const char* name, const void* pointer, bool sizes_alone);
 
 // layout.cc: leading dimensions and batch strides.
 nvfp4_status check_leading_dimensions(const nvfp4_gemm_desc& g, bool sizes_alone);
 nvfp4_status check_strides(const nvfp4_gemm_desc& g, bool sizes_alone);
 nvfp4_status check_input_strides(const nvfp4_gemm_desc& g, bool sizes_alone);
 
-// scaled_d.cc: a D with scales has an address for them; any other D has none.
+// scaled_d.cc: shape, layout and rule of the scales of D.
 nvfp4_status check_scaled_d(const nvfp4_gemm_desc& g);
 
 // grouped.cc: arrays of the groups are aligned, and the product takes those that are given.
 nvfp4_status check_group_arrays(const nvfp4_gemm_desc& gemm, const GroupArrays& groups);
 
-// addresses.cc: required addresses are given and aligned.
+// addresses.cc: addresses are aligned.
 nvfp4_status check_addresses(const nvfp4_gemm_desc& g, Caller caller);
 
 // overlap.cc: arrays end within the address space, and no output shares a byte with another array.

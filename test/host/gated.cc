@@ -200,7 +200,14 @@ TEST_CASE("What is set without b2 or must not be set with it is refused by its n
     const char* sentence;
     std::function<void(Desc&)> set;
   } rows[] = {
-      {"alpha2 = 1 must be 0", [](Desc& g) { g.b2 = nullptr; }},
+      {"b2_scales = 0x", [](Desc& g) { g.b2 = nullptr; }},
+      {"alpha2 = 1 must be 0 where b2 is NULL",
+       [](Desc& g) { g.b2 = g.b2_scales = g.bias2 = nullptr; }},
+      {"alpha2 = 1 must be 0 where b2 is NULL",
+       [](Desc& g) {
+         g.b2 = g.b2_scales = g.bias2 = nullptr;
+         g.scalar_mode = NVFP4_SCALARS_DEVICE, g.alpha_device = &one;
+       }},
       {"b2_scales = 0x", [](Desc& g) { g.b2 = nullptr, g.alpha2 = 0; }},
       {"bias2 = 0x", [](Desc& g) { g.b2 = g.b2_scales = nullptr, g.alpha2 = 0; }},
       {"gate_limit = 7 must be 0",

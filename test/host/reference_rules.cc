@@ -58,7 +58,7 @@ const Rule kRules[] = {
     {"d_type", [](Everything&, Desc& g) { g.d_type = NVFP4_TYPE_NVFP4; }, NVFP4_STATUS_NULL_POINTER,
      "d_scales is NULL and is required here"},
     {"d_tensor_scale", [](Everything& x, Desc& g) { g.d_tensor_scale = &x.beta; },
-     NVFP4_STATUS_INVALID_VALUE, "d_tensor_scale must be NULL where d_type = NVFP4_TYPE_F32"},
+     NVFP4_STATUS_INVALID_VALUE, "must be NULL where d_type = NVFP4_TYPE_F32"},
 
     // what goes together
     {"c without a type", [](Everything&, Desc& g) { g.c_type = 0; }, NVFP4_STATUS_INVALID_VALUE,

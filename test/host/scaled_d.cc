@@ -206,9 +206,13 @@ TEST_CASE("Rules of a D with scales and of its fields with any other D") {
     CHECK(nvfp4_gemm_reference(&g) == NVFP4_STATUS_INVALID_VALUE);
     return std::string(nvfp4_last_error());
   };
-  begins(plain([&](Desc& g) { g.d_scales = &g; }), "d_scales must be NULL where d_type");
-  begins(plain([&](Desc& g) { g.d_tensor_scale = &t; }), "d_tensor_scale must be NULL");
-  begins(plain([](Desc& g) { g.d_scales_batch_stride_bytes = 16; }), "d_scales_batch_stride_bytes");
-  begins(plain([](Desc& g) { g.d_scale_layout = 1; }), "d_scale_layout must be");
-  begins(plain([](Desc& g) { g.d_scale_rule = 1; }), "d_scale_rule must be");
+  begins(plain([&](Desc& g) { g.d_scales = &g; }), "d_scales = 0x");
+  begins(plain([&](Desc& g) { g.d_tensor_scale = &t; }), "d_tensor_scale = 0x");
+  begins(plain([](Desc& g) { g.d_scales_batch_stride_bytes = 16; }),
+         "d_scales_batch_stride_bytes = 16 must be 0 where d_type");
+  begins(
+      plain([](Desc& g) { g.d_scale_layout = 1; }),
+      "d_scale_layout = NVFP4_SCALE_LAYOUT_128X4 must be NVFP4_SCALE_LAYOUT_UNSET where d_type =");
+  begins(plain([](Desc& g) { g.d_scale_rule = 1; }),
+         "d_scale_rule = NVFP4_SCALE_RULE_ROUND_UP must be NVFP4_SCALE_RULE_DEFAULT where d_type");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Features that are declared but not in this version: their fields must be NULL, 0 or off, or they
-// are refused by name.
+// Switches and reserved words of a descriptor; the addresses that a plan is run with.
 #include <cinttypes>
 #include <iterator>
+#include <type_traits>
 
 #include "host/problem/fields.h"
 #include "host/problem/rule.h"
@@ -13,70 +13,77 @@ namespace {
 
 constexpr int64_t kScaleColumnsMultiple = 64;
 
-#define NVFP4_VERSION_NUMBERS NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR, NVFP4_VERSION_PATCH
+// Of a run of a plan: an address that the plan has no use for.
+nvfp4_status not_in_plan(const char* name, const void* pointer, const char* why) {
+  return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %p must be NULL: the plan %s", name, pointer, why);
+}
 
-nvfp4_status absent_pointer(const char* name, const void* value) {
-  if (value == nullptr) return NVFP4_SUCCESS;
+// `of_plan` is the plan's own address. Its kernel either computes a maximum or does not, so a run
+// cannot change that. Inline, since most addresses have no condition.
+template <uint32_t kWhen>
+inline nvfp4_status check_absent(const char* name, const void* given, const void* of_plan,
+                                 bool grouped, bool gated) {
+  if (kWhen == fields::always || given == nullptr) return NVFP4_SUCCESS;
+  if ((kWhen & fields::gated) != 0 && !gated) {
+    return not_in_plan(name, given, "is of no gated product");
+  }
+  if ((kWhen & fields::grouped) != 0 && !grouped) {
+    return not_in_plan(name, given, "is of no grouped product");
+  }
+  if ((kWhen & fields::in_plan) != 0 && of_plan == nullptr) {
+    return not_in_plan(name, given, "was made without one");
+  }
+  if ((kWhen & fields::later) == 0) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_NOT_SUPPORTED, "%s = %p must be NULL: not there in version %d.%d.%d",
-              name, value, NVFP4_VERSION_NUMBERS);
+              name, given, NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR, NVFP4_VERSION_PATCH);
 }
 
-// Refuses an address that belongs to b2 in a run of a plan without b2.
-nvfp4_status not_gated(const char* name, const void* value) {
-  if (value == nullptr) return NVFP4_SUCCESS;
-  return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %p must be NULL: the plan is of no gated product",
-              name, value);
+// The address of the same name in the desc, NULL where it has none.
+template <size_t kOffset>
+inline const void* same_in(const nvfp4_gemm_desc& g) {
+  return kOffset == fields::kNowhere ? nullptr : fields::value<const void*>(&g, kOffset);
 }
 
-nvfp4_status not_grouped(const char* name, const void* pointer) {
-  if (pointer == nullptr) return NVFP4_SUCCESS;
-  return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %p must be NULL: the plan is of no grouped product",
-              name, pointer);
+template <size_t kOffset>
+inline void replace(const void* given, nvfp4_gemm_desc* g) {
+  if (kOffset != fields::kNowhere && given != nullptr) fields::set(g, kOffset, given);
 }
 
-// The kernel of a plan either computes amax or does not, so a run cannot change that.
-nvfp4_status not_in_plan(const char* name, const void* pointer) {
-  if (pointer == nullptr) return NVFP4_SUCCESS;
-  return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %p must be NULL: the plan was made without one",
-              name, pointer);
+template <Kind kKind, typename T>
+nvfp4_status check_switch(const char* name, const T& value) {
+  if constexpr (kKind == Kind::flag) return rule_switch(name, value);
+  if constexpr (std::is_array<T>::value) return rule_zeros(name, value, std::size(value));
+  return NVFP4_SUCCESS;
 }
-
-#define ABSENT(of, field) NVFP4_TRY(absent_pointer(#field, (of).field))
 
 }  // namespace
 
 nvfp4_status check_switches(const nvfp4_gemm_desc& g) {
-  NVFP4_TRY(rule_switch("batch_invariant", g.batch_invariant));
-  NVFP4_TRY(rule_switch("a_tensor_scale_rows", g.a_tensor_scale_rows));
-  NVFP4_TRY(rule_reserved(g.reserved));
-  NVFP4_TRY(rule_zeros("reserved2", g.reserved2, std::size(g.reserved2)));
+#define GEMM_FIELD(kind, name, ...) NVFP4_TRY(check_switch<Kind::kind>(#name, g.name));
+#include "host/problem/fields.def"
   NVFP4_TRY(rule_range("b_tensor_scale_columns", g.b_tensor_scale_columns, INT64_MAX));
   return rule_multiple(NVFP4_STATUS_INVALID_VALUE, "b_tensor_scale_columns",
                        g.b_tensor_scale_columns, kScaleColumnsMultiple, "");
 }
 
-nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, bool grouped, bool gated) {
-  if (!gated) {
-    NVFP4_TRY(not_gated("b2", x.b2));
-    NVFP4_TRY(not_gated("b2_scales", x.b2_scales));
-    NVFP4_TRY(not_gated("b2_tensor_scale", x.b2_tensor_scale));
-    NVFP4_TRY(not_gated("bias2", x.bias2));
-    NVFP4_TRY(not_gated("alpha2_device", x.alpha2_device));
-    NVFP4_TRY(not_gated("group_alpha2", x.group_alpha2));
+nvfp4_status check_absent_addresses(const nvfp4_gemm_addresses& x, const nvfp4_gemm_desc& plan,
+                                    bool grouped, bool gated) {
+#define ADDRESS_FIELD(kind, name, values, when)                                                \
+  if constexpr (is_address(Kind::kind)) {                                                      \
+    NVFP4_TRY(check_absent<fields::when_of(fields::addresses, #name)>(                         \
+        #name, fields::address(x.name), same_in<fields::offset_of(fields::gemm, #name)>(plan), \
+        grouped, gated));                                                                      \
   }
-  if (!grouped) {
-    NVFP4_TRY(not_grouped("rows", x.rows));
-    NVFP4_TRY(not_grouped("scale_rows", x.scale_rows));
-    NVFP4_TRY(not_grouped("group_alpha", x.group_alpha));
-    NVFP4_TRY(not_grouped("group_alpha2", x.group_alpha2));
-  }
-  ABSENT(x, group_d_tensor_scale);
+#include "host/problem/fields.def"
   return NVFP4_SUCCESS;
 }
 
-nvfp4_status check_amax_addresses(const nvfp4_gemm_desc& plan, const nvfp4_gemm_addresses& x) {
-  if (plan.d_amax == nullptr) NVFP4_TRY(not_in_plan("d_amax", x.d_amax));
-  return plan.d_row_amax == nullptr ? not_in_plan("d_row_amax", x.d_row_amax) : NVFP4_SUCCESS;
+void replace_addresses(const nvfp4_gemm_addresses& x, nvfp4_gemm_desc* g) {
+#define ADDRESS_FIELD(kind, name, ...)  \
+  if constexpr (is_address(Kind::kind)) \
+    replace<fields::offset_of(fields::gemm, #name)>(fields::address(x.name), g);
+#include "host/problem/fields.def"
+  if (x.workspace != nullptr) g->workspace_bytes = x.workspace_bytes;
 }
 
 }  // namespace nvfp4

@@ -39,7 +39,7 @@ nvfp4_status check_kind(const nvfp4_gemm_desc* desc, Caller caller, nvfp4_gemm_d
   NVFP4_TRY(rule_not_null("desc", desc));
   NVFP4_TRY(read_struct(*desc, offsetof(nvfp4_gemm_desc, d_amax), "nvfp4_gemm_desc", known));
   NVFP4_TRY(check_sizes(*known, caller));
-  NVFP4_TRY(check_enums(*known, caller));
+  NVFP4_TRY(check_enums(*known));
   return check_switches(*known);
 }
 
@@ -56,11 +56,12 @@ nvfp4_status check_operands(const nvfp4_gemm_desc& g, Caller caller, bool sizes_
   return sizes_alone ? check_extents(g, nullptr) : check_overlap(g, nullptr, 0);
 }
 
-nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses, bool grouped, bool gated,
+nvfp4_status check_addresses_struct(const nvfp4_gemm_addresses& addresses,
+                                    const nvfp4_gemm_desc& plan, bool grouped, bool gated,
                                     nvfp4_gemm_addresses* known) {
   NVFP4_TRY(read_struct(addresses, offsetof(nvfp4_gemm_addresses, d_amax), "nvfp4_gemm_addresses",
                         known));
-  return check_absent_addresses(*known, grouped, gated);
+  return check_absent_addresses(*known, plan, grouped, gated);
 }
 
 nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc, const GroupArrays* groups,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A D of E2M1 codes with scales: its shape, the layout of its scales, and the fields that any other
-// D must leave unset.
+// A D of E2M1 codes with scales: its shape, the layout of its scales and their rule.
 #include <cinttypes>
 
 #include "host/base/operand_format.h"
@@ -19,17 +18,6 @@ const char* name_of_d(const nvfp4_gemm_desc& g) {
 nvfp4_status not_with_d(const nvfp4_gemm_desc& g, const char* field, const char* wanted) {
   return fail(NVFP4_STATUS_INVALID_VALUE, "%s must be %s where d_type = %s", field, wanted,
               name_of_d(g));
-}
-
-nvfp4_status check_without_scales(const nvfp4_gemm_desc& g) {
-  if (g.d_scales != nullptr) return not_with_d(g, "d_scales", "NULL");
-  if (g.d_tensor_scale != nullptr) return not_with_d(g, "d_tensor_scale", "NULL");
-  if (g.d_scales_batch_stride_bytes != 0) return not_with_d(g, "d_scales_batch_stride_bytes", "0");
-  if (g.d_scale_layout != NVFP4_SCALE_LAYOUT_UNSET) {
-    return not_with_d(g, "d_scale_layout", "NVFP4_SCALE_LAYOUT_UNSET");
-  }
-  if (g.d_scale_rule == NVFP4_SCALE_RULE_DEFAULT) return NVFP4_SUCCESS;
-  return not_with_d(g, "d_scale_rule", "NVFP4_SCALE_RULE_DEFAULT");
 }
 
 nvfp4_status check_rule(const nvfp4_gemm_desc& g, ScaleType scale) {
@@ -59,7 +47,7 @@ nvfp4_status check_scales_stride(const nvfp4_gemm_desc& g, int32_t format) {
 
 nvfp4_status check_scaled_d(const nvfp4_gemm_desc& g) {
   const OperandFormat* const format = format_of_d(g.d_type);
-  if (format == nullptr) return check_without_scales(g);
+  if (format == nullptr) return NVFP4_SUCCESS;
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "n", g.n, format->block,
                           ", the elements that share a scale of D"));
   if (g.cd_order != NVFP4_CD_ORDER_ROW_MAJOR) {
