@@ -55,6 +55,11 @@ const char* enumerator_name(Enumeration enumeration, int32_t value) {
 }
 
 Word enumerator_word(Enumeration enumeration, int32_t value) {
+#define ENUMERATOR(...)
+#define WORD(of, its_value, text) \
+  if (enumeration == Enumeration::of && value == its_value) return {text};
+#include "host/problem/enumeration.def"
+#undef ENUMERATOR
   Word word{};
   const Enumerator* const row = find(enumeration, value);
   if (row == nullptr) {

@@ -214,7 +214,7 @@ constexpr const void* address(const T& field) {
   }
 }
 
-// What is at the offset of a field.
+// What a struct has at an offset, or in a field.
 template <typename T>
 T value(const void* from, size_t offset) {
   T read;
@@ -222,8 +222,19 @@ T value(const void* from, size_t offset) {
   return read;
 }
 template <typename T>
+T value(const void* from, const Field& field) {
+  return value<T>(from, field.offset);
+}
+inline const void* address(const void* from, const Field& field) {
+  return value<const void*>(from, field.offset);
+}
+template <typename T>
 void set(void* to, size_t offset, const T& given) {
   memcpy(static_cast<char*>(to) + offset, &given, sizeof given);
+}
+template <typename T>
+void set(void* to, const Field& field, const T& given) {
+  set(to, field.offset, given);
 }
 
 }  // namespace fields

@@ -47,6 +47,10 @@ bool is_gated(const nvfp4_gemm_desc& g);
 // gated.cc: values of the fields of gated products.
 nvfp4_status check_gated(const nvfp4_gemm_desc& g);
 
+// companions.cc: the conditions of fields.def that hold. If no address is given, an alpha2 says
+// that there will be a b2.
+uint32_t conditions_of(const nvfp4_gemm_desc& g);
+
 // Whether every address of the problem is NULL.
 bool has_no_address(const nvfp4_gemm_desc& g);
 

@@ -90,9 +90,11 @@ void add_gate(const nvfp4_gemm_desc& g, Text* text) {
   if (!is_gated(g)) return;
   text->add(", times the product with b2");
   if (g.b2_tensor_scale != nullptr) text->add(", b2_tensor_scale");
-  if (g.gate_limit != 0) text->add(", both cut at %g", f64_from_f32(g.gate_limit));
-  if (g.gate_alpha != 0) text->add(", gate_alpha %g", f64_from_f32(g.gate_alpha));
-  if (g.gate_beta != 0) text->add(", gate_beta %g", f64_from_f32(g.gate_beta));
+  for (const GemmField& field : fields::gemm) {
+    if ((field.when & fields::silu) == 0) continue;
+    const auto number = fields::value<float>(&g, field);
+    if (number != 0) text->add(", %s %g", field.name, f64_from_f32(number));
+  }
 }
 
 // The epilogue, in the order of its operations.

@@ -185,7 +185,7 @@ TEST_CASE("explain says which maxima there are and gives the options that ask fo
   const std::string text = explained(p.g);
   CHECK(text.find("; D fp32, its largest magnitude to d_amax, that of each row to d_row_amax\n") !=
         text.npos);
-  CHECK(text.find(" --d-amax --d-row-amax ") != text.npos);
+  CHECK(text.find(" --d-amax --d-row-amax\n") != text.npos);
   p.g.d_amax = nullptr;
   p.g.c = nullptr, p.g.c_type = NVFP4_TYPE_NONE, p.g.beta = 0;
   p.g.activation = NVFP4_ACTIVATION_NONE, p.g.d_type = NVFP4_TYPE_F16;

@@ -134,17 +134,18 @@ TEST_CASE("The replay line has what differs from the default and nothing else") 
   g.a_ld = 352, g.b_ld = 384, g.d_ld = 131, g.alpha = 0.1f;
   g.a_batch_stride = 65 * 352, g.b_batch_stride = 0, g.d_batch_stride = 65 * 131;
   g.variant = "sm100_256x128x256", g.pdl = NVFP4_PDL_ON;
-  CHECK(contains(explained(g),
-                 "\nreplay    nvfp4 run --m 65 --n 129 --k 320 --l 2 --alpha 0.100000001 "
-                 "--a-ld 352 --b-ld 384 --d-ld 131 --a-batch-stride 22880 --b-batch-stride 0 "
-                 "--d-batch-stride 8515 --pdl 1 --variant sm100_256x128x256\n"));
+  CHECK(
+      contains(explained(g),
+               "\nreplay    nvfp4 run --m 65 --n 129 --k 320 --l 2 --a-ld 352 "
+               "--a-batch-stride 22880 --b-ld 384 --b-batch-stride 0 --d-ld 131 "
+               "--d-batch-stride 8515 --alpha 0.100000001 --variant sm100_256x128x256 --pdl 1\n"));
   CHECK(contains(explained(g), "\nwhy       desc.variant names it\n"));
   g.variant = "sm100_128x64x256/2";
   const std::string cut = explained(g);
   CHECK(contains(cut, "\nwhy       desc.variant names it, and in how many parts K is cut\n"));
   CHECK(contains(cut, "\nvariant   sm100_128x64x256\n"));
   CHECK(contains(cut, "\nsplit     2\n"));
-  CHECK(contains(cut, " --variant sm100_128x64x256/2\n"));
+  CHECK(contains(cut, " --variant sm100_128x64x256/2 --pdl 1\n"));
   CHECK(contains(explained(g), " B 23220, "));  // repeated weights are read once
 }
 
@@ -165,15 +166,15 @@ TEST_CASE("explain and the replay line have every field of the epilogue") {
                  "bias fp16 by row, gelu-tanh; D bf16 by columns\n"));
   CHECK(contains(text, "C 65536, D 65536; scales included"));
   CHECK(contains(text,
-                 "\nreplay    nvfp4 run --m 64 --n 256 --k 128 --l 2 --alpha 2 --d-type bf16 "
-                 "--cd-order column --c-type f32 --beta 0.5 --bias-type f16 --bias-axis row "
-                 "--a-tensor-scale --b-tensor-scale 128 --activation gelu-tanh --c-ld 65 "
-                 "--d-ld 72 --a-batch-stride 8192 --b-batch-stride 32768 --c-batch-stride 0 "
-                 "--d-batch-stride 18432\n"));
+                 "\nreplay    nvfp4 run --m 64 --n 256 --k 128 --l 2 --a-batch-stride 8192 "
+                 "--a-tensor-scale --b-batch-stride 32768 --b-tensor-scale 128 --c-ld 65 "
+                 "--c-batch-stride 0 --d-ld 72 --d-batch-stride 18432 --alpha 2 --beta 0.5 "
+                 "--c-type f32 --d-type bf16 --bias-type f16 --activation gelu-tanh "
+                 "--cd-order column --bias-axis row\n"));
   g.a_tensor_scale_rows = 1;
   text = explained(g);
   CHECK(contains(text, "\nepilogue  alpha, a_tensor_scale for each row, b_tensor_scale for each"));
-  CHECK(contains(text, " --a-tensor-scale-rows --b-tensor-scale 128 "));
+  CHECK(contains(text, " --bias-axis row --a-tensor-scale-rows\n"));
   g.a_tensor_scale_rows = 0;
   g.scalar_mode = NVFP4_SCALARS_DEVICE;
   g.alpha_device = g.beta_device = g.a_tensor_scale;
@@ -181,7 +182,7 @@ TEST_CASE("explain and the replay line have every field of the epilogue") {
   CHECK(contains(text, "alpha on the device, a_tensor_scale"));
   CHECK(contains(text, "C fp32 unless beta on the device is 0, "));
   CHECK(contains(text,
-                 " --l 2 --scalars device --d-type bf16 --cd-order column --c-type f32 --bias"));
+                 " --c-type f32 --d-type bf16 --bias-type f16 --scalars device --activation gelu"));
   // A C that is not read is none.
   g.scalar_mode = NVFP4_SCALARS_HOST, g.beta = 0, g.alpha_device = g.beta_device = nullptr;
   text = explained(g);

@@ -205,7 +205,7 @@ TEST_CASE("With a callback nothing goes to stderr whatever NVFP4_LOG says") {
   CHECK(host_test::contains(caught[0], " image=\""));
   CHECK(host_test::contains(caught[0],
                             " variant=sm100_128x64x256 grid=12 replay=\"nvfp4 run --m "
-                            "256 --n 384 --k 512 --alpha 1.5 --b-ld 544 --d-ld 385\""));
+                            "256 --n 384 --k 512 --b-ld 544 --d-ld 385 --alpha 1.5\""));
 }
 
 // The first use opens the driver and loads images, while other threads wait for it: no line may

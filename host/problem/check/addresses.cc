@@ -12,8 +12,7 @@ int64_t bytes_of_type(int32_t type) { return type == NVFP4_TYPE_F32 ? 4 : 2; }
 
 bool has_no_address(const nvfp4_gemm_desc& g) {
   for (const GemmField& field : fields::gemm) {
-    if (is_address(field.kind) && fields::value<const void*>(&g, field.offset) != nullptr)
-      return false;
+    if (is_address(field.kind) && fields::address(&g, field) != nullptr) return false;
   }
   return true;
 }

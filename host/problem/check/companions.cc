@@ -19,17 +19,6 @@ constexpr uint32_t kConditions = fields::quantized_a | fields::has_c | fields::h
                                  fields::scaled_d | fields::host | fields::device | fields::gated |
                                  fields::silu;
 
-uint32_t conditions_of(const nvfp4_gemm_desc& g, bool sizes_alone) {
-  uint32_t held = g.scalar_mode == NVFP4_SCALARS_HOST ? fields::host : fields::device;
-  if (g.a_type == NVFP4_TYPE_NONE) held |= fields::quantized_a;
-  if (g.c_type != NVFP4_TYPE_NONE) held |= fields::has_c;
-  if (g.bias_type != NVFP4_TYPE_NONE) held |= fields::has_bias;
-  if (format_of_d(g.d_type) != nullptr) held |= fields::scaled_d;
-  if (g.b2 != nullptr || (sizes_alone && is_gated(g))) held |= fields::gated;
-  if (g.activation == NVFP4_ACTIVATION_SILU) held |= fields::silu;
-  return held;
-}
-
 // The reason why a field is not there: "c_type = NVFP4_TYPE_NONE".
 struct Reason {
   const char *field, *is, *value;
@@ -118,6 +107,19 @@ inline nvfp4_status check_field(const nvfp4_gemm_desc& g, const char* name, cons
 
 }  // namespace
 
+uint32_t conditions_of(const nvfp4_gemm_desc& g) {
+  uint32_t held = g.scalar_mode == NVFP4_SCALARS_HOST ? fields::host : fields::device;
+  if (g.k > 0) held |= fields::with_k;
+  if (g.a_type == NVFP4_TYPE_NONE) held |= fields::quantized_a;
+  if (g.c_type != NVFP4_TYPE_NONE) held |= fields::has_c;
+  if (g.bias_type != NVFP4_TYPE_NONE) held |= fields::has_bias;
+  if (format_of_d(g.d_type) != nullptr) held |= fields::scaled_d;
+  if (g.b_tensor_scale != nullptr || g.b_tensor_scale_columns != 0) held |= fields::b_factors;
+  if (is_gated(g)) held |= fields::gated;
+  if (g.activation == NVFP4_ACTIVATION_SILU) held |= fields::silu;
+  return held;
+}
+
 bool beta_is_zero(const nvfp4_gemm_desc& g) {
   return g.scalar_mode == NVFP4_SCALARS_HOST && is_unset(g.beta);
 }
@@ -127,7 +129,8 @@ bool has_c(const nvfp4_gemm_desc& g, bool sizes_alone) {
 }
 
 nvfp4_status check_companions(const nvfp4_gemm_desc& g, bool sizes_alone) {
-  const uint32_t held = conditions_of(g, sizes_alone);
+  uint32_t held = conditions_of(g);
+  if (g.b2 == nullptr && !sizes_alone) held &= ~uint32_t{fields::gated};
 #define GEMM_FIELD(kind, name, values, ...)                                                      \
   NVFP4_TRY((check_field<Kind::kind, Enumeration::values, fields::when_of(fields::gemm, #name)>( \
       g, #name, g.name, held, sizes_alone)));
