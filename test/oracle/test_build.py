@@ -116,7 +116,8 @@ class Jobs(unittest.TestCase):
 class Wheels(unittest.TestCase):
     # Folder, name, goal of make, and what is in the wheel's folder alone.
     ROWS = (("tools/python", "nvfp4gemm", "wheel",
-             ("version.txt", "LICENSE", "nvfp4gemm/libnvfp4gemm.so.0", "nvfp4gemm/dialects.def")),
+             ("version.txt", "LICENSE", "nvfp4gemm/libnvfp4gemm.so.0", "nvfp4gemm/dialects.def",
+              "nvfp4gemm/fields.def")),
             ("tools/emulator/python", "nvfp4emu", "emulator-wheel",
              ("version.txt", "LICENSE", "nvfp4emu/emulator/libcuda.so.1")))
 

@@ -7,7 +7,8 @@ import sys
 from setuptools import setup
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PARTS = ("version.txt", "LICENSE", "nvfp4gemm/libnvfp4gemm.so.0", "nvfp4gemm/dialects.def")
+PARTS = ("version.txt", "LICENSE", "nvfp4gemm/libnvfp4gemm.so.0", "nvfp4gemm/dialects.def",
+         "nvfp4gemm/fields.def")
 
 missing = [part for part in PARTS if not os.path.exists(os.path.join(HERE, part))]
 if missing:

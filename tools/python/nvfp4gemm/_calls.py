@@ -11,7 +11,7 @@ from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._door import flag, number
 from nvfp4gemm._eager import float_type
 from nvfp4gemm._eager import mm as _mm, quantize as _quantize
-from nvfp4gemm._gemm import Gate, Maxima
+from nvfp4gemm._gemm import Gate, Maxima, Numbers
 from nvfp4gemm._packed import Packed
 from nvfp4gemm._stack import Stack, product
 from nvfp4gemm._types import A, AnyArray, Arrays, DType, Shape, TensorScale
@@ -86,23 +86,25 @@ def mm(a: AnyArray | Packed, b: Packed, out_dtype: DType | None = None, *,
     if getattr(b, "pre_quant_scale", None) is not None:
         raise ValueError("b has a pre_quant_scale, which linear() applies to its x; mm() does not")
     maxima = None if amax is None and row_amax is None else Maxima(amax, row_amax)
-    return _product(("a", "b"), a, b, out_dtype, bias, activation, c, alpha, beta, out,
-                    batch_invariant, launch, None, maxima)
+    numbers = Numbers(alpha=alpha, beta=beta, activation=activation, launch=launch,
+                      batch_invariant=batch_invariant)
+    return _product(("a", "b"), a, b, out_dtype, bias, c, out, numbers, None, maxima)
 
 
 def _product(names: Sequence[str], a: Any, b: Packed, out_dtype: DType | None,
-             bias: AnyArray | None, activation: str | None, c: AnyArray | None, alpha: float,
-             beta: float, out: AnyArray | None, batch_invariant: bool, launch: str | None,
+             bias: AnyArray | None, c: AnyArray | None, out: AnyArray | None, numbers: Numbers,
              source: Any = None, maxima: Maxima | None = None) -> Any:
     """mm() of what its caller names so; `source` is what a was quantized from."""
     if not isinstance(b, Packed):
         raise TypeError(f"{names[1]} is {type(b).__name__}; expected what quantize() returns")
     arrays = b.door(names[1]).arrays
-    batch_invariant = flag(batch_invariant, "batch_invariant")
-    options = (out_dtype, bias, activation, c, alpha, beta, out, batch_invariant, launch)
+    invariant = flag(numbers.batch_invariant, "batch_invariant")
+    if invariant is not numbers.batch_invariant:  # NumPy's
+        numbers = numbers._replace(batch_invariant=invariant)
+    options = (out_dtype, bias, c, out, numbers)
     wanting = arrays.first_with_gradient(a if source is None else source, bias, c)
-    if wanting is not None and (activation is not None or out is not None):
-        has = f"activation={activation!r}" if activation is not None else "out"
+    if wanting is not None and (numbers.activation is not None or out is not None):
+        has = f"activation={numbers.activation!r}" if numbers.activation is not None else "out"
         raise ValueError(f"{(names[0], 'bias', 'c')[wanting]} requires a gradient, which a product "
                          f"with {has} does not have; detach it, or apply the activation to the "
                          "result")
@@ -154,8 +156,8 @@ def linear(x: A, weight: Packed, bias: A | None = None, *, activation: str | Non
         scale = None if format_ != "nvfp4" else "rows" if scale is None else scale
         source, tokens = x, quantize(x, scale, format=format_)
         leading = source.shape[:-1] if out is None and source.ndim != 2 else None
-    d: A = _product(("x", "weight"), tokens, weight, out_dtype, bias, activation, None, 1.0, 1.0,
-                    out, batch_invariant, launch, source)
+    numbers = Numbers(activation=activation, launch=launch, batch_invariant=batch_invariant)
+    d: A = _product(("x", "weight"), tokens, weight, out_dtype, bias, None, out, numbers, source)
     return d if leading is None else d.reshape(*leading, weight.rows)
 
 
@@ -203,14 +205,14 @@ def gated_linear(x: AnyArray | Packed, gate: Packed, up: Packed, gate_bias: AnyA
     arrays = gate.door("gate").arrays
     _no_gradient(arrays, "gated_linear", ("x", x), ("gate_bias", gate_bias), ("up_bias", up_bias))
     second = _gate_of(up, up_bias, activation, limit, alpha, beta)
-    batch_invariant = flag(batch_invariant, "batch_invariant")
+    numbers = Numbers(activation=activation, launch=launch,
+                      batch_invariant=flag(batch_invariant, "batch_invariant"))
     x, out_dtype, leading = _tokens(x, gate, (gate, up), out_dtype, out, quantize_input)
     if arrays.observed() or gate.traced:
-        d = _optional.ops.gated(x, gate, out_dtype, gate_bias, activation, second, out,
-                                batch_invariant, launch)
+        d = _optional.ops.gated(x, gate, out_dtype, gate_bias, out, numbers, second)
     else:
-        d = _mm(x, gate, out_dtype, gate_bias, activation, None, 1.0, 1.0, out, batch_invariant,
-                launch, names=("x", "gate", "up"), gate=second)
+        d = _mm(x, gate, out_dtype, gate_bias, None, out, numbers, names=("x", "gate", "up"),
+                gate=second)
     return d if leading is None else d.reshape(*leading, gate.rows)
 
 
@@ -225,7 +227,7 @@ def _gate_of(up: Packed | Stack, up_bias: AnyArray | None, activation: str | Non
     silu = activation == "silu"
     if not silu and (limit, alpha, beta) != (0.0, 1.0, 0.0):
         raise ValueError(f"limit, alpha and beta are of silu; activation is {activation!r}")
-    return Gate(up, up_bias, limit, alpha if silu and alpha != 1 else 0.0, beta)
+    return Gate(up, up_bias, limit=limit, alpha=alpha if silu and alpha != 1 else 0.0, beta=beta)
 
 
 def _tokens(x: Any, weight: Packed | Stack, weights: Sequence[Packed | Stack],
@@ -284,7 +286,8 @@ def grouped_linear(x: AnyArray | Packed, ends: AnyArray, weights: Stack,
     x, out_dtype, leading = _tokens(x, weights, (weights,), out_dtype, out, quantize_input,
                                     "linear")
     call = _optional.ops.grouped if arrays.observed() or weights.traced else product
-    d = call(x, ends, weights, out_dtype, bias, activation, alpha, out, launch, rows_hint)
+    numbers = Numbers(alpha=alpha, activation=activation, launch=launch)
+    d = call(x, ends, weights, out_dtype, bias, out, numbers, rows_hint)
     return d if leading is None else d.reshape(*leading, d.shape[1])
 
 
@@ -313,10 +316,7 @@ def grouped_gated_linear(x: AnyArray | Packed, ends: AnyArray, gate: Stack, up: 
                  ("up_bias", up_bias))
     second = _gate_of(up, up_bias, activation, limit, alpha, beta)
     x, out_dtype, leading = _tokens(x, gate, (gate, up), out_dtype, out, quantize_input, "linear")
-    if arrays.observed() or gate.traced:
-        d = _optional.ops.grouped_gated(x, ends, gate, out_dtype, gate_bias, activation, second,
-                                        out, launch, rows_hint)
-    else:
-        d = product(x, ends, gate, out_dtype, gate_bias, activation, 1.0, out, launch, rows_hint,
-                    second)
+    call = _optional.ops.grouped_gated if arrays.observed() or gate.traced else product
+    numbers = Numbers(activation=activation, launch=launch)
+    d = call(x, ends, gate, out_dtype, gate_bias, out, numbers, rows_hint, second)
     return d if leading is None else d.reshape(*leading, d.shape[1])

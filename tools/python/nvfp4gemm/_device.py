@@ -113,37 +113,36 @@ def _of(tensor):
     return None if tensor is None else (tensor.get_device(), tensor.dtype, tensor.stride())
 
 
-def mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invariant, launch,
-       gate=None, maxima=None):
+def mm(a, b, m, type_, bias, c, d, order, numbers, gate=None, maxima=None):
+    """Into d, or a new d of that type. A key of a plan has each part of `numbers` and of the gate's,
+    whatever they are."""
     codes = b.codes
     index = codes.get_device()
     if not _enter(index):
         with torch.cuda.device(index):
-            return mm(a, b, m, number, bias, activation, c, alpha, beta, d, order,
-                      batch_invariant, launch, gate, maxima)
+            return mm(a, b, m, type_, bias, c, d, order, numbers, gate, maxima)
     packed = isinstance(a, Matrix)
     at_a, at_b = packed and a.places(Torch), b.places(Torch)
     if b.moved_to(at_b) or packed and a.moved_to(at_a):
-        return mm(a.current() if packed else a, b.current(), m, number, bias, activation, c, alpha,
-                  beta, d, order, batch_invariant, launch, gate, maxima)
+        return mm(a.current() if packed else a, b.current(), m, type_, bias, c, d, order, numbers,
+                  gate, maxima)
     if gate is not None:
         at_b2 = gate.b2.places(Torch)
         if gate.b2.moved_to(at_b2):
-            return mm(a, b, m, number, bias, activation, c, alpha, beta, d, order, batch_invariant,
-                      launch, gate._replace(b2=gate.b2.current()), maxima)
+            return mm(a, b, m, type_, bias, c, d, order, numbers,
+                      gate._replace(b2=gate.b2.current()), maxima)
     fresh = d is None
     if fresh:
-        d = _empty((m, b.rows), (b.rows, 1), _TORCH[number])
-    key = (_signature(a) if packed else (m, *_of(a)), _signature(b), number if fresh else _of(d),
-           _of(bias), activation, _of(c), alpha, beta, batch_invariant, launch)
+        d = _empty((m, b.rows), (b.rows, 1), _TORCH[type_])
+    key = (_signature(a) if packed else (m, *_of(a)), _signature(b), type_ if fresh else _of(d),
+           _of(bias), _of(c), numbers)
     if gate is not None:
         key += (_signature(gate.b2), _of(gate.bias2), *gate[2:])
     if maxima is not None:
         key += (maxima.amax is None, maxima.row_amax is None)
     plan = _plans.get(key)
     if plan is None:
-        plan = _make_plan(key, codes.device, (a, b, d, order, bias, activation, c, alpha, beta,
-                                              batch_invariant, launch, gate, maxima))
+        plan = _make_plan(key, codes.device, (a, b, d, order, bias, c, numbers, gate, maxima))
     to = abi.GemmAddressesFields.from_buffer_copy(_no_addresses)
     if packed:
         to.a, to.a_scales, to.a_tensor_scale = at_a
@@ -182,7 +181,7 @@ class _GroupedPlan(_Plan):
 
 def grouped(operands, ends, rows_hint, gate=None):
     """Into d of operands, which are describe()'s."""
-    a, b, d, order, bias, activation, _, alpha, _, _, launch = operands
+    a, b, d, order, bias, _, numbers = operands
     index = b.codes.get_device()
     if not _enter(index):
         with torch.cuda.device(index):
@@ -197,7 +196,7 @@ def grouped(operands, ends, rows_hint, gate=None):
         if gate.b2.moved_to(at_b2):
             return grouped(operands, ends, rows_hint, gate._replace(b2=gate.b2.current()))
     key = ("grouped", b.groups, _signature(a) if packed else (a.shape, *_of(a)), _signature(b),
-           _of(d), order, _of(bias), activation, alpha, launch, rows_hint)
+           _of(d), order, _of(bias), numbers, rows_hint)
     if gate is not None:
         key += (_signature(gate.b2), _of(gate.bias2), *gate[2:])
     alphas = of_b, of_b2 = group_alphas(operands, gate)  # kept until the launch

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
 """tools/nvfp4/dialects.def, the table of how other programs store NVFP4 weights, which the command
-line reads, too. A wheel carries it beside this file."""
+line reads, too."""
 from __future__ import annotations
 
 import ast
-import os
 import re
 from typing import Any, NamedTuple
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
-_PLACES = (os.path.join(_HERE, "dialects.def"), os.path.join(_HERE, "../../nvfp4/dialects.def"))
+from nvfp4gemm._tables import text_of
+
 _ROW = re.compile(r"NVFP4_(\w+)\((.*)\)$")
 _FIELD = re.compile(r'"[^"]*"|[^",\s]+')
 
@@ -27,15 +26,13 @@ class Dialect(NamedTuple):
 
 
 def _rows() -> dict[str, list[list[Any]]]:
-    path = next(place for place in _PLACES if os.path.exists(place))
     rows: dict[str, list[list[Any]]] = {}
-    with open(path, encoding="utf-8") as table:
-        for line in table:
-            row = _ROW.match(line)
-            if row:
-                fields = [ast.literal_eval(field) if field[0] in '"0123456789' else field
-                          for field in _FIELD.findall(row[2])]
-                rows.setdefault(row[1], []).append(fields)
+    for line in text_of("tools/nvfp4/dialects.def").splitlines():
+        row = _ROW.match(line)
+        if row:
+            fields = [ast.literal_eval(field) if field[0] in '"0123456789' else field
+                      for field in _FIELD.findall(row[2])]
+            rows.setdefault(row[1], []).append(fields)
     return rows
 
 

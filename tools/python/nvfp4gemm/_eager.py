@@ -10,7 +10,7 @@ from typing import Any
 
 from nvfp4gemm import _optional, abi
 from nvfp4gemm._door import Door, number, rows_of
-from nvfp4gemm._gemm import Gate, Maxima, codes_ld, describe
+from nvfp4gemm._gemm import Gate, Maxima, Numbers, codes_ld, describe
 from nvfp4gemm._matrix import Matrix, block_of, layout_number, row_bytes, scale_bytes
 from nvfp4gemm._types import Array, Arrays, DType
 
@@ -170,10 +170,17 @@ def beside(door: Door, b: Matrix, n: int, bias: Any, gate: Gate, name: str) -> G
     return gate._replace(b2=b2, bias2=bias2)
 
 
-def mm(a: Any, b: Matrix, out_dtype: DType | None, bias: Array | None, activation: str | None,
-       c: Array | None, alpha: Any, beta: Any, out: Array | None, batch_invariant: bool,
-       launch: str | None, names: Sequence[str] = ("a", "b"), gate: Gate | None = None,
-       maxima: Maxima | None = None) -> Array:
+def with_floats(numbers: Numbers) -> Numbers:
+    """Numbers whose alpha and beta are floats, so that equal ones are one key of a plan."""
+    alpha, beta = number(numbers.alpha, "alpha"), number(numbers.beta, "beta")
+    if alpha is numbers.alpha and beta is numbers.beta:
+        return numbers
+    return numbers._replace(alpha=alpha, beta=beta)
+
+
+def mm(a: Any, b: Matrix, out_dtype: DType | None, bias: Array | None, c: Array | None,
+       out: Array | None, numbers: Numbers, names: Sequence[str] = ("a", "b"),
+       gate: Gate | None = None, maxima: Maxima | None = None) -> Array:
     """`names` are what the caller calls a and b, and the b2 of a Gate."""
     door = b.door(names[1])
     if not door.gpu:  # there, the engine looks when it takes the addresses
@@ -198,7 +205,7 @@ def mm(a: Any, b: Matrix, out_dtype: DType | None, bias: Array | None, activatio
                          "have")
     if k != b.k:
         raise ValueError(f"{names[0]} has k = {k}, {names[1]} has k = {b.k}")
-    alpha, beta = number(alpha, "alpha"), number(beta, "beta")
+    numbers = with_floats(numbers)
     if bias is not None:
         bias = door.vector(bias, "bias" if gate is None else "gate_bias", n)
     if gate is not None:
@@ -214,14 +221,12 @@ def mm(a: Any, b: Matrix, out_dtype: DType | None, bias: Array | None, activatio
     type_ = result_type(arrays, a, out_dtype, out)
     try:
         if door.gpu:
-            d = _optional.device.mm(a, b, m, type_, bias, activation, c, alpha, beta, d, order,
-                                    batch_invariant, launch, gate, maxima)
+            d = _optional.device.mm(a, b, m, type_, bias, c, d, order, numbers, gate, maxima)
         else:
             if d is None:
                 d = arrays.empty((m, n), type_, b.codes)
             abi.check(abi.lib.nvfp4_gemm_reference(describe(
-                arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_invariant, launch,
-                gate, maxima)))
+                arrays, a, b, d, order, bias, c, numbers, gate, maxima)))
     except abi.Error as error:
         if out is not None and error.status == abi.OVERLAP:
             raise ValueError(f"out shares memory with what is read: {error}") from None

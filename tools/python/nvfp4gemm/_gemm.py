@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """A product's arrays as the library's GemmDesc."""
-from typing import NamedTuple
+from collections import namedtuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nvfp4gemm import abi
+from nvfp4gemm import _fields, abi
 from nvfp4gemm._door import ld_of
 from nvfp4gemm._matrix import Matrix, constant_and_tensor, layout_number, number_of, row_bytes
 
@@ -14,14 +15,25 @@ def codes_ld(arrays, packed):
     return 2 * arrays.strides(packed.codes)[0]
 
 
-class Gate(NamedTuple):
-    """What a gated product has besides: a second matrix, its bias, the numbers of the gate."""
+_OF_ALL, _OF_GATES = _fields.numbers(gated=False), _fields.numbers(gated=True)
+_FIRST = {"alpha": 1.0, "beta": 1.0, "batch_invariant": False}
+_WORDS = {"activation": abi.ACTIVATIONS, "launch": abi.LAUNCHES}
+# What a product has besides arrays, from the rows of fields.def; _device keeps a plan for each
+# value of the whole, so that no number can be left out of its keys.
+Numbers = namedtuple("Numbers", _OF_ALL, defaults=[_FIRST.get(name) for name in _OF_ALL])
+# What a gated product has besides: a second matrix, its bias, the numbers of the gate.
+Gate = namedtuple("Gate", ("b2", "bias2", *_OF_GATES))
+if TYPE_CHECKING:  # which does not read the table
+    class Numbers(Any): ...  # noqa: F811
 
-    b2: Matrix
-    bias2: object
-    limit: float
-    alpha: float
-    beta: float
+    class Gate(Any): ...  # noqa: F811
+
+
+def _set_numbers(desc, names, numbers):
+    for name, value in zip(names, numbers):
+        if name in _WORDS:
+            value = number_of(value, _WORDS[name], name)
+        setattr(desc, names[name], value)
 
 
 class Maxima(NamedTuple):
@@ -43,13 +55,13 @@ def describe_gate(arrays, desc, b, gate, alpha, factor_of_a):
     desc.alpha2 = alpha
     for one in (factor_of_a, constant):
         desc.alpha2 = desc.alpha2 * one
-    desc.gate_limit, desc.gate_alpha, desc.gate_beta = gate.limit, gate.alpha, gate.beta
+    _set_numbers(desc, _OF_GATES, gate[2:])
 
 
-def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_invariant,
-             launch, gate=None, maxima=None):
+def describe(arrays, a, b, d, order, bias, c, numbers, gate=None, maxima=None):
     """The GemmDesc, addresses and all, of operands that came through the door."""
     desc = abi.GemmDescFields(m=d.shape[0], n=d.shape[1], k=b.k, l=1)
+    _set_numbers(desc, _OF_ALL, numbers)
     desc.operand_format = abi.FORMATS[b.format]
     packed = isinstance(a, Matrix)
     factors = [constant_and_tensor(b.common_scale)]
@@ -74,23 +86,20 @@ def describe(arrays, a, b, d, order, bias, activation, c, alpha, beta, batch_inv
     if c is not None:
         desc.c, desc.c_type = arrays.address(c), arrays.type_of(c.dtype)
         desc.c_ld = ld_of(c.shape, arrays.strides(c), order)
-        desc.beta = beta
+    else:
+        desc.beta = 0
     if bias is not None:
         desc.bias, desc.bias_type = arrays.address(bias), arrays.type_of(bias.dtype)
     # One factor after the other in fp32, as the device multiplies those that it reads.
-    desc.alpha = alpha
     for constant, _ in factors:
         desc.alpha = desc.alpha * constant
     if gate is not None:
-        describe_gate(arrays, desc, b, gate, alpha, factors[0][0] if packed else 1.0)
+        describe_gate(arrays, desc, b, gate, numbers.alpha, factors[0][0] if packed else 1.0)
     if maxima is not None:
         if maxima.amax is not None:
             desc.d_amax = arrays.address(maxima.amax)
         if maxima.row_amax is not None:
             desc.d_row_amax = arrays.address(maxima.row_amax)
-    desc.activation = number_of(activation, abi.ACTIVATIONS, "activation")
-    desc.pdl = number_of(launch, abi.LAUNCHES, "launch")
-    desc.batch_invariant = int(batch_invariant)
     return desc
 
 
@@ -102,8 +111,8 @@ def group_alphas(operands, gate=None):
     A tensor scale is used where it is if nothing else is in alpha, else multiplied on its device.
     Such a product is not kept: a tensor scale may be written in place, and what a capture computes
     is there when its graph runs."""
-    a, b, alpha = operands[0], operands[1], operands[7]
-    factor = abi.c_float(alpha).value
+    a, b, numbers = operands[0], operands[1], operands[6]
+    factor = abi.c_float(numbers.alpha).value
     if isinstance(a, Matrix):
         factor = abi.c_float(factor * constant_and_tensor(a.tensor_scale)[0]).value
     scales = (b.group_scales, None if gate is None else gate.b2.group_scales)

@@ -23,8 +23,8 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from nvfp4gemm import _eager
 from nvfp4gemm._arrays import Torch, span
-from nvfp4gemm._door import Door, number, size
-from nvfp4gemm._gemm import Gate
+from nvfp4gemm._door import Door, size
+from nvfp4gemm._gemm import Gate, Numbers
 from nvfp4gemm._matrix import Matrix, block_of, layout_number, row_bytes
 from nvfp4gemm._stack import Stack, product
 
@@ -103,8 +103,9 @@ def _mm(a: torch.Tensor, a_scales: torch.Tensor | None, a_tensor_scale: torch.Te
         a_name: str = "a", b_name: str = "b") -> torch.Tensor:
     one = _part(a, a_scales, a_tensor_scale, a_factor, a_layout, a_format, k)
     two = _part(b, b_scales, b_tensor_scale, b_factor, b_layout, b_format, k)
-    d = _eager.mm(one, two, out_dtype, bias, activation, c, alpha, beta, None, batch_invariant,
-                  launch, (a_name, b_name))
+    numbers = Numbers(alpha=alpha, beta=beta, activation=activation, launch=launch,
+                      batch_invariant=batch_invariant)
+    d = _eager.mm(one, two, out_dtype, bias, c, None, numbers, (a_name, b_name))
     if out is not None:
         rows = _as_written(out, two, b_name, d.shape)
         _apart(rows, a, a_scales, a_tensor_scale, b, b_scales, b_tensor_scale, bias)
@@ -370,11 +371,11 @@ def _gated(x: torch.Tensor, x_scales: torch.Tensor | None, x_tensor_scale: torch
            beta: float, batch_invariant: bool, launch: str | None,
            out: torch.Tensor | None) -> torch.Tensor:
     second = Gate(_part(up, up_scales, up_tensor_scale, up_factor, up_layout, up_format, k),
-                  up_bias, limit, alpha, beta)
+                  up_bias, limit=limit, alpha=alpha, beta=beta)
+    numbers = Numbers(activation=activation, launch=launch, batch_invariant=batch_invariant)
     first = _part(gate, gate_scales, gate_tensor_scale, gate_factor, gate_layout, gate_format, k)
     d = _eager.mm(_part(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, k), first,
-                  out_dtype, gate_bias, activation, None, 1.0, 1.0, None, batch_invariant, launch,
-                  names=("x", "gate", "up"), gate=second)
+                  out_dtype, gate_bias, None, None, numbers, names=("x", "gate", "up"), gate=second)
     if out is not None:
         _apart(_as_written(out, first, "gate", d.shape), x, x_scales, x_tensor_scale, gate,
                gate_scales, gate_tensor_scale, gate_bias, up, up_scales, up_tensor_scale, up_bias)
@@ -416,7 +417,8 @@ def _grouped(x: torch.Tensor, x_scales: torch.Tensor | None, x_tensor_scale: tor
                                           x_scales, x_tensor_scale, weights, weights_scales,
                                           weights_tensor_scale, bias)
     d = product(_part(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, k), ends, stack,
-                out_dtype, bias, activation, alpha, held, launch, rows_hint)
+                out_dtype, bias, held, Numbers(alpha=alpha, activation=activation, launch=launch),
+                rows_hint)
     return d.reshape(*x.shape[:-1], rows)
 
 
@@ -455,12 +457,13 @@ def _grouped_gated(x: torch.Tensor, x_scales: torch.Tensor | None,
     first = _stack(gate, gate_scales, gate_tensor_scale, gate_factor, gate_layout, gate_format,
                    groups, rows, k)
     second = Gate(_stack(up, up_scales, up_tensor_scale, up_factor, up_layout, up_format, groups,
-                         rows, k), up_bias, limit, alpha, beta)
+                         rows, k), up_bias, limit=limit, alpha=alpha, beta=beta)
     held = None if out is None else _held(
         out, first, "gate", (*x.shape[:-1], rows), ends, x, x_scales, x_tensor_scale, gate,
         gate_scales, gate_tensor_scale, gate_bias, up, up_scales, up_tensor_scale, up_bias)
     d = product(_part(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, k), ends, first,
-                out_dtype, gate_bias, activation, 1.0, held, launch, rows_hint, second)
+                out_dtype, gate_bias, held, Numbers(activation=activation, launch=launch),
+                rows_hint, second)
     return d.reshape(*x.shape[:-1], rows)
 
 
@@ -576,16 +579,15 @@ def _look(door: Door, operand: Any, what: str) -> bool:
     return True
 
 
-def mm(a: Any, b: Matrix, out_dtype: Any, bias: torch.Tensor | None, activation: str | None,
-       c: torch.Tensor | None, alpha: Any, beta: Any, out: torch.Tensor | None,
-       batch_invariant: bool, launch: str | None, a_source: torch.Tensor | None, gradient: bool,
+def mm(a: Any, b: Matrix, out_dtype: Any, bias: torch.Tensor | None, c: torch.Tensor | None,
+       out: torch.Tensor | None, numbers: Numbers, a_source: torch.Tensor | None, gradient: bool,
        names: tuple[str, ...]) -> torch.Tensor:
     """`gradient` is whether an operand requires one, `names` what the caller calls a and b."""
     out_dtype = _looked_at(b, names[1], b.rows, a, out_dtype, out,
                            **{names[0]: a, "bias": bias, "c": c})
-    arguments = (*_parts(a), *_parts(b), b.k, out_dtype, bias, activation, c,
-                 number(alpha, "alpha"), number(beta, "beta"), batch_invariant, launch, a_source,
-                 out, *names)
+    numbers, activation = _eager.with_floats(numbers), numbers.activation
+    arguments = (*_parts(a), *_parts(b), b.k, out_dtype, bias, activation, c, numbers.alpha,
+                 numbers.beta, numbers.batch_invariant, numbers.launch, a_source, out, *names)
     if _differentiated():
         wanting = Torch.first_with_tangent(a if a_source is None else a_source, bias, c)
         if wanting is not None and (activation is not None or out is not None):
@@ -612,38 +614,37 @@ def _of_inference(out: torch.Tensor) -> bool:
     return not Torch.compiling() and out.is_inference() and not torch.is_inference_mode_enabled()
 
 
-def gated(x: Any, gate: Matrix, out_dtype: Any, bias: torch.Tensor | None, activation: str | None,
-          second: Gate, out: torch.Tensor | None, batch_invariant: bool,
-          launch: str | None) -> torch.Tensor:
+def gated(x: Any, gate: Matrix, out_dtype: Any, bias: torch.Tensor | None,
+          out: torch.Tensor | None, numbers: Numbers, second: Gate) -> torch.Tensor:
     """`second` is a Gate."""
     out_dtype = _looked_at(gate, "gate", gate.rows, x, out_dtype, out, x=x, gate_bias=bias,
                            up=second.b2, up_bias=second.bias2)
     return _into(out, torch.ops.nvfp4gemm.gated(
         *_parts(x), *_parts(gate), *_parts(second.b2), gate.k, out_dtype, bias, second.bias2,
-        activation, second.limit, second.alpha, second.beta, batch_invariant, launch, out))
+        numbers.activation, second.limit, second.alpha, second.beta, numbers.batch_invariant,
+        numbers.launch, out))
 
 
 def grouped(x: Any, ends: torch.Tensor, weights: Stack, out_dtype: Any, bias: torch.Tensor | None,
-            activation: str | None, alpha: Any, out: torch.Tensor | None, launch: str | None,
-            rows_hint: int) -> torch.Tensor:
+            out: torch.Tensor | None, numbers: Numbers, rows_hint: int) -> torch.Tensor:
     out_dtype = _looked_at(weights, "weights", weights.rows_of_a_group, x, out_dtype, out, x=x,
                            ends=ends, bias=bias)
     return _into(out, torch.ops.nvfp4gemm.grouped(
         *_parts(x), ends, *_parts(weights), weights.groups, weights.rows_of_a_group, weights.k,
-        out_dtype, bias, activation, number(alpha, "alpha"), launch, size(rows_hint, "rows_hint"),
-        out))
+        out_dtype, bias, numbers.activation, _eager.with_floats(numbers).alpha, numbers.launch,
+        size(rows_hint, "rows_hint"), out))
 
 
 def grouped_gated(x: Any, ends: torch.Tensor, gate: Stack, out_dtype: Any,
-                  bias: torch.Tensor | None, activation: str | None, second: Gate,
-                  out: torch.Tensor | None, launch: str | None, rows_hint: int) -> torch.Tensor:
+                  bias: torch.Tensor | None, out: torch.Tensor | None, numbers: Numbers,
+                  rows_hint: int, second: Gate) -> torch.Tensor:
     """`second` is a Gate."""
     out_dtype = _looked_at(gate, "gate", gate.rows_of_a_group, x, out_dtype, out, x=x, ends=ends,
                            gate_bias=bias, up=second.b2, up_bias=second.bias2)
     return _into(out, torch.ops.nvfp4gemm.grouped_gated(
         *_parts(x), ends, *_parts(gate), *_parts(second.b2), gate.groups, gate.rows_of_a_group,
-        gate.k, out_dtype, bias, second.bias2, activation, second.limit, second.alpha, second.beta,
-        launch, size(rows_hint, "rows_hint"), out))
+        gate.k, out_dtype, bias, second.bias2, numbers.activation, second.limit, second.alpha,
+        second.beta, numbers.launch, size(rows_hint, "rows_hint"), out))
 
 
 def quantize(x: torch.Tensor, tensor_scale: Any, scale_layout: str, format: str) -> tuple[Any, ...]:

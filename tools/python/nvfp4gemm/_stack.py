@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nvfp4gemm import _optional, abi
-from nvfp4gemm._door import Door, number, size
-from nvfp4gemm._eager import beside, result_type
-from nvfp4gemm._gemm import Gate, describe_grouped, group_alphas
+from nvfp4gemm._door import Door, size
+from nvfp4gemm._eager import beside, result_type, with_floats
+from nvfp4gemm._gemm import Gate, Numbers, describe_grouped, group_alphas
 from nvfp4gemm._matrix import Matrix, scale_bytes
 from nvfp4gemm._types import AnyArray, Array, Arrays, DType, Self
 
@@ -115,8 +115,7 @@ def _scale_of(arrays: Arrays, matrices: Sequence[Matrix]) -> Any:
 
 
 def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array | None,
-            activation: str | None, alpha: Any, out: Array | None, launch: str | None,
-            rows_hint: int, gate: Gate | None = None) -> Array:
+            out: Array | None, numbers: Numbers, rows_hint: int, gate: Gate | None = None) -> Array:
     """grouped_linear() of an x that needs no quantizing, or with a Gate grouped_gated_linear()."""
     name = "weights" if gate is None else "gate"
     door = b.door(name)
@@ -137,7 +136,7 @@ def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array 
     m, k = x.shape
     if k != b.k:
         raise ValueError(f"x has k = {k}, {name} has k = {b.k}")
-    alpha, rows_hint = number(alpha, "alpha"), size(rows_hint, "rows_hint")
+    numbers, rows_hint = with_floats(numbers), size(rows_hint, "rows_hint")
     ends = door.counts(ends, "ends", b.groups)
     if bias is not None:
         bias = door.vector(bias, "bias" if gate is None else "gate_bias", n)
@@ -152,7 +151,7 @@ def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array 
     type_ = result_type(arrays, x, out_dtype, out)
     if d is None:
         d = arrays.empty((m, n), type_, b.codes)
-    operands = (x, b, d, order, bias, activation, None, alpha, 1.0, False, launch)
+    operands = (x, b, d, order, bias, None, numbers)
     try:
         if door.gpu:
             _optional.device.grouped(operands, ends, rows_hint, gate)

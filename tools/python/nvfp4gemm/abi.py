@@ -16,6 +16,8 @@ import os
 from ctypes import (POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint64,
                     c_void_p, addressof)
 
+from nvfp4gemm._fields import types_of
+
 F16, BF16, F32, NVFP4, MXFP4, E2M1_UE8M0 = 1, 2, 3, 4, 5, 6
 FORMATS = {"nvfp4": 0, "mxfp4": 1, "e2m1_ue8m0": 2}
 LAYOUTS = {"128x4": 1, "linear": 2}
@@ -69,64 +71,17 @@ _RANGES = {c_int32: (-1 << 31, (1 << 31) - 1), c_int64: (-1 << 63, (1 << 63) - 1
 
 class GemmDescFields(_Sized):
     __slots__ = ()
-    _fields_ = [
-        ("struct_size", c_uint64),
-        ("m", c_int64), ("n", c_int64), ("k", c_int64), ("l", c_int64),
-        ("a", c_void_p), ("a_ld", c_int64), ("a_batch_stride", c_int64),
-        ("a_scales", c_void_p), ("a_scales_batch_stride_bytes", c_int64),
-        ("a_tensor_scale", c_void_p),
-        ("b", c_void_p), ("b_ld", c_int64), ("b_batch_stride", c_int64),
-        ("b_scales", c_void_p), ("b_scales_batch_stride_bytes", c_int64),
-        ("b_tensor_scale", c_void_p), ("b_tensor_scale_columns", c_int64),
-        ("c", c_void_p), ("c_ld", c_int64), ("c_batch_stride", c_int64),
-        ("d", c_void_p), ("d_ld", c_int64), ("d_batch_stride", c_int64),
-        ("d_scales", c_void_p), ("d_scales_batch_stride_bytes", c_int64),
-        ("d_tensor_scale", c_void_p),
-        ("bias", c_void_p),
-        ("alpha_device", c_void_p), ("beta_device", c_void_p),
-        ("alpha", c_float), ("beta", c_float),
-        ("workspace", c_void_p), ("workspace_bytes", c_uint64),
-        ("variant", c_char_p),
-        ("a_scale_layout", c_int32), ("b_scale_layout", c_int32), ("d_scale_layout", c_int32),
-        ("c_type", c_int32), ("d_type", c_int32), ("bias_type", c_int32),
-        ("scalar_mode", c_int32), ("activation", c_int32), ("pdl", c_int32),
-        ("operand_format", c_int32), ("a_type", c_int32), ("cd_order", c_int32),
-        ("bias_axis", c_int32), ("batch_invariant", c_int32),
-        ("a_tensor_scale_rows", c_int32), ("d_scale_rule", c_int32), ("reserved", c_int32 * 2),
-        ("d_amax", c_void_p), ("d_row_amax", c_void_p),
-        ("b2", c_void_p), ("b2_scales", c_void_p), ("b2_tensor_scale", c_void_p),
-        ("bias2", c_void_p), ("alpha2_device", c_void_p),
-        ("alpha2", c_float), ("gate_limit", c_float), ("gate_alpha", c_float),
-        ("gate_beta", c_float), ("reserved2", c_int32 * 4),
-    ]
+    _fields_ = types_of("GEMM")
 
 
 class GemmAddressesFields(_Sized):
     __slots__ = ()
-    _fields_ = [
-        ("struct_size", c_uint64),
-        ("a", c_void_p), ("a_scales", c_void_p), ("a_tensor_scale", c_void_p),
-        ("b", c_void_p), ("b_scales", c_void_p), ("b_tensor_scale", c_void_p),
-        ("c", c_void_p), ("d", c_void_p), ("d_scales", c_void_p), ("d_tensor_scale", c_void_p),
-        ("bias", c_void_p), ("alpha_device", c_void_p), ("beta_device", c_void_p),
-        ("workspace", c_void_p), ("workspace_bytes", c_uint64),
-        ("d_amax", c_void_p), ("d_row_amax", c_void_p),
-        ("b2", c_void_p), ("b2_scales", c_void_p), ("b2_tensor_scale", c_void_p),
-        ("bias2", c_void_p), ("alpha2_device", c_void_p),
-        ("rows", c_void_p), ("scale_rows", c_void_p),
-        ("group_alpha", c_void_p), ("group_alpha2", c_void_p), ("group_d_tensor_scale", c_void_p),
-    ]
+    _fields_ = types_of("ADDRESS")
 
 
 class GroupedDescFields(_Sized):
     __slots__ = ()
-    _fields_ = [
-        ("struct_size", c_uint64), ("gemm", c_void_p),
-        ("rows", c_void_p), ("scale_rows", c_void_p),
-        ("group_alpha", c_void_p), ("group_alpha2", c_void_p), ("group_d_tensor_scale", c_void_p),
-        ("capacity", c_int64), ("rows_kind", c_int32), ("rows_hint", c_int32),
-        ("b_shared", c_int32), ("reserved", c_int32 * 3),
-    ]
+    _fields_ = types_of("GROUPED")
 
 
 class PlanInfo(_Sized):
@@ -149,43 +104,12 @@ class PlanInfo(_Sized):
 
 class QuantizeDescFields(_Sized):
     __slots__ = ()
-    _fields_ = [
-        ("struct_size", c_uint64), ("rows", c_int64), ("k", c_int64),
-        ("x", c_void_p), ("x_ld", c_int64), ("codes", c_void_p), ("codes_ld", c_int64),
-        ("scales", c_void_p), ("tensor_scale_device", c_void_p),
-        ("workspace", c_void_p), ("workspace_bytes", c_uint64),
-        ("tensor_scale", c_float),
-        ("x_type", c_int32), ("scale_layout", c_int32), ("tensor_scale_mode", c_int32),
-        ("pdl", c_int32), ("format", c_int32), ("scale_rule", c_int32), ("reserved", c_int32 * 1),
-    ]
+    _fields_ = types_of("QUANTIZE")
 
 
 class FusedQuantizeDescFields(_Sized):
     __slots__ = ()
-    _fields_ = [
-        ("struct_size", c_uint64),
-        ("rows", c_int64),
-        ("k", c_int64),
-        ("x", c_void_p),
-        ("x_ld", c_int64),
-        ("y", c_void_p),
-        ("y_ld", c_int64),
-        ("weight", c_void_p),
-        ("codes", c_void_p),
-        ("codes_ld", c_int64),
-        ("scales", c_void_p),
-        ("tensor_scale_device", c_void_p),
-        ("tensor_scale", c_float),
-        ("epsilon", c_float),
-        ("operation", c_int32),
-        ("type", c_int32),
-        ("scale_layout", c_int32),
-        ("tensor_scale_mode", c_int32),
-        ("pdl", c_int32),
-        ("format", c_int32),
-        ("scale_rule", c_int32),
-        ("reserved", c_int32 * 1),
-    ]
+    _fields_ = types_of("FUSED")
 
 
 class GemmDesc(_Checked, GemmDescFields):

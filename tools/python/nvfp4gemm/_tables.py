@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+"""Tables that the library's C++ reads, too. A wheel carries them beside this file."""
+import os
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def text_of(path: str) -> str:
+    """Of a table, by its path in the sources."""
+    beside = os.path.join(_HERE, os.path.basename(path))
+    if not os.path.exists(beside):
+        beside = os.path.join(_HERE, "../../..", path)
+    with open(beside, encoding="utf-8") as table:
+        return table.read()
