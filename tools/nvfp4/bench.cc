@@ -195,7 +195,7 @@ int bench(const BenchOptions& options) {
   for (const support::Shape& shape : shapes) {
     require_memory(shape, {}, device);
     RunOptions one;
-    one.shape = shape;
+    one.set_shape(shape);
     const Verified v = verify(driver, device, problem_from(one));
     if (!v.kept()) throw std::runtime_error(to_string(shape) + ": FAIL, " + v.complaint());
     const auto others = peers ? peers->time(shape) : std::vector<Peers::Row>();

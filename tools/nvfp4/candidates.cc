@@ -68,7 +68,7 @@ class Probe {
   static support::Problem in_f32(const RunOptions& options, support::Data data) {
     RunOptions with = options;
     with.data = data, with.alpha = 1.0f, with.variant.clear();
-    with.epilogue.d_type = NVFP4_TYPE_F32;
+    with.product.d_type = NVFP4_TYPE_F32;
     return problem_from(with);
   }
 
@@ -108,7 +108,7 @@ Candidates list_candidates(const nvfp4_gemm_desc& problem, int32_t capability, i
 
 void compare_bits(const support::Driver& driver, const RunOptions& problem,
                   Candidates* candidates) {
-  const std::string shape = to_string(problem.shape);
+  const std::string shape = to_string(problem.shape());
   for (const support::Data data : {support::Data::exact, support::Data::random}) {
     support::progress(shape + ": data");
     Probe probe(driver, problem, data, candidates->workspace_bytes);

@@ -26,21 +26,18 @@ struct InfoOptions {
 };
 int info(const InfoOptions& options);
 
+// Of a stride that no option gives: rows and batches are contiguous.
+constexpr int64_t kContiguous = INT64_MIN;
+
 struct RunOptions {
-  support::Shape shape{128, 256, 256, 1};
+  RunOptions();
+  support::Fields product;  // as the options say it, without its gaps, alpha and variant
+  support::Shape shape() const { return product.shape(); }
+  void set_shape(const support::Shape& shape);
+
   support::Data data = support::Data::gpumode;
   uint64_t seed = 1;
-  std::optional<float> alpha;  // instead of the data set's
-  // In elements. Without a value, rows and batches are contiguous.
-  std::optional<int64_t> a_ld, b_ld, d_ld, a_batch_stride, b_batch_stride, d_batch_stride;
-  support::Fields epilogue;  // without its gaps and alpha
-  std::optional<int64_t> c_ld, c_batch_stride;
-  std::optional<int64_t> b_tensor_scale;  // columns that share a tensor scale, 0: all
-  int32_t pdl = 0;                        // a value of NVFP4_PDL_*
-  bool batch_invariant = false;
-  int32_t a_layout = NVFP4_SCALE_LAYOUT_128X4, b_layout = NVFP4_SCALE_LAYOUT_128X4;
-  int32_t a_type = NVFP4_TYPE_NONE;  // NVFP4_TYPE_F16, _BF16: type of an A that is not quantized
-  int32_t format = NVFP4_OPERAND_FORMAT_NVFP4;
+  std::optional<float> alpha;   // instead of the data set's
   std::string variant;          // "": the planner chooses
   std::vector<int64_t> groups;  // rows of each: a grouped product
   bool b_shared = false;        // all groups use one B
@@ -56,7 +53,7 @@ struct RunOptions {
 int run(const RunOptions& options);
 
 struct ExplainOptions {
-  RunOptions problem;                     // its shape, layout, alpha and variant are used
+  RunOptions problem;                     // its product, alpha and variant are used
   std::optional<std::string> capability;  // instead of the GPU's
   std::string gpu = "B200";
   std::optional<int32_t> sms;  // instead of the GPU's

@@ -18,7 +18,7 @@ int64_t scales_stride(int64_t rows, int64_t k, int32_t layout, int32_t format) {
 }  // namespace
 
 nvfp4_gemm_desc describe(const RunOptions& options) {
-  const support::Shape& s = options.shape;
+  const support::Shape s = options.shape();
   const support::Gaps gaps = gaps_of(options);
   support::Fields f = fields_of(options);
   f.lay_out(s);

@@ -52,8 +52,8 @@ Operands make(const RunOptions& options) {
     throw UsageError("--groups: " + std::to_string(end) + " rows in all; at most 2147483647");
   }
   RunOptions tokens = options, weights = options;
-  tokens.shape.m = end, tokens.shape.l = 1;
-  weights.shape.m = 1, weights.shape.l = options.b_shared ? 1 : int64_t(x.ends.size());
+  tokens.product.m = end, tokens.product.l = 1;
+  weights.product.m = 1, weights.product.l = options.b_shared ? 1 : int64_t(x.ends.size());
   support::Problem problem = problem_from(tokens);
   problem.b = problem_from(weights).b;
   if (!support::sums_are_exact(problem)) {
@@ -79,8 +79,7 @@ Operands make(const RunOptions& options) {
   }
   // However the rows are divided: the library keeps D apart from all of these bytes.
   x.a_scales.resize(
-      nvfp4_grouped_scale_bytes(end, int64_t(x.ends.size()), x.a.k, x.a.layout, options.format),
-      0x7F);
+      nvfp4_grouped_scale_bytes(end, int64_t(x.ends.size()), x.a.k, x.a.layout, x.a.format), 0x7F);
   return x;
 }
 

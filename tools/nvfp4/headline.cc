@@ -35,7 +35,7 @@ Table headline_table(const std::vector<support::Shape>& shapes, const support::D
                {"verdict"}});
   for (const support::Shape& shape : shapes) {
     RunOptions one;
-    one.shape = shape;
+    one.set_shape(shape);
     const nvfp4_plan_info plan =
         support::plan_info(describe(one), device.compute_capability(), device.sms);
     const double all = double(shape.m) * double(shape.n);

@@ -52,9 +52,9 @@ Matrix load(const char* name, const std::string& path, const std::string& prefix
   return {(*quantized)->rows, (*quantized)->columns, {}};
 }
 
-// Elements between one row or batch and the next. Overlapping rows are no matrix.
-int64_t gap(const char* name, std::optional<int64_t> stride, int64_t dense, int64_t least) {
-  const int64_t value = stride.value_or(dense);
+// Elements between one row or batch and the next beyond what is needed. Overlapping rows are no matrix.
+int64_t gap(const char* name, int64_t stride, int64_t dense, int64_t least) {
+  const int64_t value = stride == kContiguous ? dense : stride;
   if (value < least) {
     throw UsageError(std::string(name) + ": " + std::to_string(value) + " is less than " +
                      std::to_string(least));
@@ -62,15 +62,34 @@ int64_t gap(const char* name, std::optional<int64_t> stride, int64_t dense, int6
   return value - dense;
 }
 
+void set_strides(support::Fields* fields, int64_t stride) {
+  for (const nvfp4::GemmField& field : nvfp4::fields::gemm) {
+    const bool is_stride = field.kind == nvfp4::Kind::ld || field.kind == nvfp4::Kind::stride;
+    if (is_stride) nvfp4::fields::set(fields, field, stride);
+  }
+}
+
 // The problem with what else the options say; alpha is its own.
 Problem with_options(Problem p, const RunOptions& options) {
   support::Fields fields = fields_of(options);
   fields.alpha = p.alpha;
-  p.a.layout = options.a_layout, p.b.layout = options.b_layout;
+  p.a.layout = fields.a_scale_layout, p.b.layout = fields.b_scale_layout;
   return with_fields(std::move(p), fields, options.seed);
 }
 
 }  // namespace
+
+RunOptions::RunOptions() {
+  for (const nvfp4::GemmField& field : nvfp4::fields::gemm) {
+    const bool size = field.kind == nvfp4::Kind::size || field.kind == nvfp4::Kind::batches;
+    if (size) nvfp4::fields::set(&product, field, int64_t{field.first});
+  }
+  set_strides(&product, kContiguous);
+}
+
+void RunOptions::set_shape(const support::Shape& s) {
+  product.m = s.m, product.n = s.n, product.k = s.k, product.l = s.l;
+}
 
 float tensor_scale_of(const Matrix& x, const std::string& name) {
   float largest = 0;
@@ -90,39 +109,31 @@ float tensor_scale_of(const Matrix& x, const std::string& name) {
 }
 
 support::Gaps gaps_of(const RunOptions& options) {
-  const support::Shape& s = options.shape;
+  const support::Fields& f = options.product;
   support::Gaps gaps;
-  const int64_t row = support::close_ld(s.k);
-  gaps.a_ld = gap("--a-ld", options.a_ld, row, s.k);
-  gaps.b_ld = gap("--b-ld", options.b_ld, row, s.k);
-  const bool by_row = options.epilogue.cd_order == NVFP4_CD_ORDER_ROW_MAJOR;
-  const int64_t lines = by_row ? s.m : s.n, length = by_row ? s.n : s.m;
-  gaps.d_ld = gap("--d-ld", options.d_ld, length, length);
-  gaps.a_batch = gap("--a-batch-stride", options.a_batch_stride, s.m * (row + gaps.a_ld), 0);
-  gaps.b_batch = gap("--b-batch-stride", options.b_batch_stride, s.n * (row + gaps.b_ld), 0);
-  gaps.d_batch = gap("--d-batch-stride", options.d_batch_stride, lines * (length + gaps.d_ld), 0);
+  const int64_t row = support::close_ld(f.k), length = f.line_length();
+  gaps.a_ld = gap("--a-ld", f.a_ld, row, f.k);
+  gaps.b_ld = gap("--b-ld", f.b_ld, row, f.k);
+  gaps.d_ld = gap("--d-ld", f.d_ld, length, length);
+  gaps.a_batch = gap("--a-batch-stride", f.a_batch_stride, f.m * (row + gaps.a_ld), 0);
+  gaps.b_batch = gap("--b-batch-stride", f.b_batch_stride, f.n * (row + gaps.b_ld), 0);
+  gaps.d_batch = gap("--d-batch-stride", f.d_batch_stride, f.lines() * (length + gaps.d_ld), 0);
   return gaps;
 }
 
 support::Fields fields_of(const RunOptions& options) {
-  const support::Shape& s = options.shape;
   const support::Gaps gaps = gaps_of(options);
-  support::Fields f = options.epilogue;
-  const bool by_row = f.cd_order == NVFP4_CD_ORDER_ROW_MAJOR;
-  const int64_t lines = by_row ? s.m : s.n, length = by_row ? s.n : s.m;
+  support::Fields f = options.product;
+  const int64_t length = f.line_length();
   f.d_ld_gap = gaps.d_ld, f.d_batch_gap = gaps.d_batch;
-  f.c_ld_gap = gap("--c-ld", options.c_ld, length, length);
-  f.c_batch_gap = gap("--c-batch-stride", options.c_batch_stride, lines * (length + f.c_ld_gap), 0);
-  f.b_tensor_scale = support::Given{options.b_tensor_scale.has_value()};
-  f.b_tensor_scale_columns = options.b_tensor_scale.value_or(0);
+  f.c_ld_gap = gap("--c-ld", f.c_ld, length, length);
+  f.c_batch_gap = gap("--c-batch-stride", f.c_batch_stride, f.lines() * (length + f.c_ld_gap), 0);
+  set_strides(&f, 0);  // they follow from the gaps
   if (f.b_tensor_scale_columns < 0 || f.b_tensor_scale_columns % 64 != 0) {
     throw UsageError("--b-tensor-scale: " + std::to_string(f.b_tensor_scale_columns) +
                      " is not 0 or a multiple of 64 above it");
   }
   f.alpha = options.alpha.value_or(1.0f);
-  f.a_type = options.a_type, f.operand_format = options.format;
-  f.a_scale_layout = options.a_layout, f.b_scale_layout = options.b_layout;
-  f.pdl = options.pdl, f.batch_invariant = options.batch_invariant;
   if (!options.variant.empty()) f.variant = options.variant.c_str();
   return f;
 }
@@ -160,14 +171,15 @@ Problem problem_from(const Sources& from, const RunOptions& options) {
 }
 
 Problem problem_from(const RunOptions& options) {
-  support::progress(to_string(options.shape) + ": data");
+  support::progress(to_string(options.shape()) + ": data");
   const support::Gaps gaps = gaps_of(options);
-  Problem p = support::make_problem(options.shape, options.data, options.seed, gaps);
-  if (options.format != NVFP4_OPERAND_FORMAT_NVFP4) {
-    p = with_format(std::move(p), options.format, options.data, options.seed);
+  const support::Fields& f = options.product;
+  Problem p = support::make_problem(options.shape(), options.data, options.seed, gaps);
+  if (f.operand_format != NVFP4_OPERAND_FORMAT_NVFP4) {
+    p = with_format(std::move(p), f.operand_format, options.data, options.seed);
   }
-  if (options.a_type != NVFP4_TYPE_NONE) {
-    p = with_a16(std::move(p), options.a_type, options.data, options.seed);
+  if (f.a_type != NVFP4_TYPE_NONE) {
+    p = with_a16(std::move(p), f.a_type, options.data, options.seed);
   }
   p.alpha = options.alpha.value_or(p.alpha);
   return with_options(std::move(p), options);

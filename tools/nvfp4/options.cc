@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "tools/nvfp4/options.h"
 
+#include <cctype>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -69,6 +74,7 @@ CLI::Validator sizes(int64_t least) { return support::wholes(least, kMostSize); 
 
 // The library has the rule, which depends on other options.
 CLI::Validator any_whole() { return support::wholes<int64_t>(INT64_MIN, INT64_MAX); }
+CLI::Validator any_stride() { return support::wholes<int64_t>(kContiguous + 1, INT64_MAX); }
 
 // `Value` is float or an optional one.
 template <typename Value>
@@ -99,158 +105,155 @@ void add_info(CLI::App& app, InfoOptions& options) {
       "bad arguments.");
 }
 
-CLI::Option* add_stride(CLI::App& app, const std::string& name, std::optional<int64_t>& value,
-                        const std::string& text) {
-  return app.add_option(name, value, text)->check(any_whole())->type_name("INT");
-}
+// ---- the product, from the rows of fields.def ----------------------------------------------------
 
-CLI::Option* add_layout(CLI::App& app, const std::string& name, int32_t& layout,
-                        const std::string& of) {
-  return add_choice<int32_t>(
-      app, name, layout,
-      {{"128x4", NVFP4_SCALE_LAYOUT_128X4}, {"linear", NVFP4_SCALE_LAYOUT_LINEAR}}, "128x4",
-      "layout of the scales " + of);
+using nvfp4::Enumeration;
+using nvfp4::GemmField;
+using nvfp4::Kind;
+namespace fields = nvfp4::fields;
+
+constexpr const char* kHelp[] = {
+#define GEMM_FIELD(kind, name, values, when, option, first, python, drawn, help) help,
+#include "host/problem/fields.def"
+};
+const char* help_of(const GemmField& field) { return kHelp[&field - fields::gemm]; }
+
+const GemmField& row_of(const char* name) {
+  return fields::gemm[fields::index_of(fields::gemm, name)];
 }
 
 template <typename T>
-CLI::Option* add_array(CLI::App& app, const std::string& name, T*& address,
-                       const std::string& text) {
+T& in(support::Fields& product, const GemmField& field) {
+  return *reinterpret_cast<T*>(reinterpret_cast<char*>(&product) + field.offset);
+}
+
+// "gelu-tanh" for NVFP4_ACTIVATION_GELU_TANH.
+std::string word_of(std::string name, size_t prefix) {
+  name.erase(0, prefix);
+  for (char& c : name) c = c == '_' ? '-' : char(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
+Choices<int32_t> words_of(Enumeration enumeration) {
+  Choices<int32_t> words;
+#define ENUMERATOR(of, name) \
+  if (enumeration == Enumeration::of) words[word_of(#name, sizeof("NVFP4_" #of))] = name;
+#define WORD(of, name, word)                           \
+  if (enumeration == Enumeration::of) {                \
+    words.erase(word_of(#name, sizeof("NVFP4_" #of))); \
+    words.insert({word, name});                        \
+  }
+#include "host/problem/enumeration.def"
+#undef ENUMERATOR
+  return words;
+}
+
+// Those that the field takes, as far as an option can say them.
+Choices<int32_t> choices_of(const GemmField& field) {
+  Choices<int32_t> words = words_of(field.values);
+  if (field.values == Enumeration::scale_layout) words.erase("unset");
+  if (field.values != Enumeration::type) return words;
+  words.erase("none");
+  if (field.first == NVFP4_TYPE_F16) return words;  // D
+  const bool of_a = field.offset == offsetof(nvfp4_gemm_desc, a_type);
+  const int32_t most = of_a ? NVFP4_TYPE_BF16 : NVFP4_TYPE_F32;
+  for (auto word = words.begin(); word != words.end();) {
+    word = word->second > most ? words.erase(word) : std::next(word);
+  }
+  return words;
+}
+
+CLI::Option* add_enumeration(CLI::App& app, const GemmField& field, int32_t& value) {
+  const Choices<int32_t> choices = choices_of(field);
+  std::string first;
+  for (const auto& [word, meaning] : choices) {
+    if (meaning == field.first) first = word;
+  }
+  return add_choice<int32_t>(app, field.option, value, choices, first, help_of(field));
+}
+
+CLI::Option* add_flag(CLI::App& app, const GemmField& field, std::function<void()> set) {
   return app.add_flag_function(
-      name, [&address](int64_t) { address = support::kGiven; }, text);
+      field.option, [set = std::move(set)](int64_t) { set(); }, help_of(field));
 }
 
-// The epilogue, as in a replay line.
-void add_epilogue(CLI::App& app, RunOptions& options, std::vector<CLI::Option*>& all) {
-  support::Fields& f = options.epilogue;
-  const Choices<int32_t> types = {
-      {"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}, {"f32", NVFP4_TYPE_F32}};
-  const auto choice = [&](const char* name, int32_t& value, const Choices<int32_t>& of,
-                          const char* first, const char* text) {
-    all.push_back(add_choice<int32_t>(app, name, value, of, first, text));
-    return all.back();
+CLI::Option* add_field(CLI::App& app, const GemmField& field, support::Fields& product) {
+  const auto whole = [&](int64_t& value) {
+    return app.add_option(field.option, value, help_of(field));
   };
-  Choices<int32_t> d_types = types;
-  d_types.insert({{"nvfp4", NVFP4_TYPE_NVFP4},
-                  {"mxfp4", NVFP4_TYPE_MXFP4},
-                  {"e2m1-ue8m0", NVFP4_TYPE_E2M1_UE8M0}});
-  choice("--d-type", f.d_type, d_types, "f16", "type of D");
-  all.push_back(add_layout(app, "--d-scales", f.d_scale_layout, "of D, if D has scales"));
-  choice("--d-scale-rule", f.d_scale_rule, {{"up", 0}, {"floor", NVFP4_SCALE_RULE_FLOOR}}, "up",
-         "rounding of the UE8M0 scales of D");
-  all.push_back(add_array(app, "--d-tensor-scale", f.d_tensor_scale,
-                          "give D a tensor scale: a factor in device memory"));
-  all.push_back(add_array(app, "--d-amax", f.d_amax, "compute the largest magnitude of D as well"));
-  all.push_back(add_array(app, "--d-row-amax", f.d_row_amax,
-                          "compute the largest magnitude of each row as well"));
-  choice("--cd-order", f.cd_order, {{"row", 0}, {"column", 1}}, "row",
-         "order of C and D: row-major or column-major");
-  CLI::Option* c = choice("--c-type", f.c_type, types, "", "add beta * C, a matrix of this type");
-  all.push_back(add_number(app, "--beta", f.beta, "multiplier of C; 0 by default")->needs(c));
-  CLI::Option* bias = choice("--bias-type", f.bias_type, types, "", "add a bias of this type");
-  choice("--bias-axis", f.bias_axis, {{"column", 0}, {"row", 1}}, "column",
-         "one bias value per column or per row")
-      ->needs(bias);
-  choice("--scalars", f.scalar_mode, {{"host", 0}, {"device", 1}}, "host",
-         "memory that holds alpha and beta");
-  choice("--activation", f.activation,
-         {{"none", NVFP4_ACTIVATION_NONE},
-          {"relu", NVFP4_ACTIVATION_RELU},
-          {"gelu-tanh", NVFP4_ACTIVATION_GELU_TANH},
-          {"silu", NVFP4_ACTIVATION_SILU},
-          {"gelu-erf", NVFP4_ACTIVATION_GELU_ERF},
-          {"relu-squared", NVFP4_ACTIVATION_RELU_SQUARED}},
-         "none", "activation, applied last");
-  all.push_back(add_array(app, "--a-tensor-scale", f.a_tensor_scale,
-                          "multiply A by one factor, in device memory"));
-  const auto rows = [&f](int64_t) {
-    f.a_tensor_scale = support::kGiven, f.a_tensor_scale_rows = 1;
-  };
-  all.push_back(app.add_flag_function("--a-tensor-scale-rows", rows,
-                                      "multiply each row of A by its own factor"));
-  all.push_back(
-      app.add_option("--b-tensor-scale", options.b_tensor_scale,
-                     "multiply B by tensor scales; INT columns of D share a scale (0: all of them)")
+  switch (field.kind) {
+    case Kind::size:
+    case Kind::batches: {
+      const bool may_be_none = field.offset == offsetof(nvfp4_gemm_desc, k);
+      return whole(in<int64_t>(product, field))
+          ->check(sizes(may_be_none ? 0 : 1))
+          ->capture_default_str();
+    }
+    case Kind::ld:
+      return whole(in<int64_t>(product, field))
           ->check(any_whole())
-          ->type_name("INT"));
-  all.push_back(add_stride(app, "--c-ld", options.c_ld,
-                           "elements from a row of C to the next; dense by default"));
-  all.push_back(add_stride(app, "--c-batch-stride", options.c_batch_stride,
-                           "elements from a batch of C to the next; 0: the same C"));
-  for (CLI::Option* option : {all[all.size() - 2], all.back()}) option->needs(c);
-}
-
-// The additional options of a gated product, as in a replay line.
-void add_gate(CLI::App& app, support::Fields& f, std::vector<CLI::Option*>& all) {
-  CLI::Option* gated =
-      add_array(app, "--gated", f.b2, "multiply by a second product, whose weights are b2");
-  const size_t first = all.size();
-  all.push_back(
-      add_number(app, "--alpha2", f.alpha2, "multiplier of the second product; 1 by default"));
-  all.push_back(add_array(app, "--b2-tensor-scale", f.b2_tensor_scale,
-                          "give b2 tensor scales, as --b-tensor-scale gives them to B"));
-  all.push_back(
-      add_number(app, "--gate-limit", f.gate_limit,
-                 "clip the first product to at most this, the second to +- this; 0: no limit"));
-  all.push_back(add_number(app, "--gate-alpha", f.gate_alpha,
-                           "multiplier in the exponent of SiLU; 0 means 1"));
-  all.push_back(add_number(app, "--gate-beta", f.gate_beta, "number added to the second product"));
-  for (size_t i = first; i < all.size(); ++i) all[i]->needs(gated);
-  all.push_back(gated);
-}
-
-CLI::Option* add_a_type(CLI::App& app, int32_t& a_type) {
-  return add_choice<int32_t>(app, "--a-type", a_type,
-                             {{"f16", NVFP4_TYPE_F16}, {"bf16", NVFP4_TYPE_BF16}}, "",
-                             "type of A if it is not quantized");
-}
-
-CLI::Option* add_format(CLI::App& app, int32_t& format) {
-  return add_choice<int32_t>(
-      app, "--format", format,
-      {{"nvfp4", NVFP4_OPERAND_FORMAT_NVFP4},
-       {"mxfp4", NVFP4_OPERAND_FORMAT_MXFP4},
-       {"e2m1-ue8m0", NVFP4_OPERAND_FORMAT_E2M1_UE8M0}},
-      "nvfp4",
-      "4-bit format: scales are UE4M3 per 16 (nvfp4), UE8M0 per 32 (mxfp4) or per 16 (e2m1-ue8m0)");
+          ->check(sizes(1))
+          ->type_name("INT");
+    case Kind::stride:
+      return whole(in<int64_t>(product, field))->check(any_stride())->type_name("INT");
+    case Kind::count:
+      return app
+          .add_option_function<int64_t>(
+              field.option,
+              [&](const int64_t& count) {
+                product.b_tensor_scale = support::kGiven, in<int64_t>(product, field) = count;
+              },
+              help_of(field))
+          ->check(any_whole())
+          ->type_name("INT");
+    case Kind::number:
+      return add_number(app, field.option, in<float>(product, field), help_of(field));
+    case Kind::enumeration: return add_enumeration(app, field, in<int32_t>(product, field));
+    case Kind::choice: {
+      std::vector<int32_t> values(size_t(support::count_of(field.values)));
+      std::iota(values.begin(), values.end(), 0);
+      return app.add_option(field.option, in<int32_t>(product, field), help_of(field))
+          ->check(any_whole())
+          ->check(CLI::IsMember(values))
+          ->type_name("")
+          ->capture_default_str();
+    }
+    case Kind::flag:
+      return add_flag(app, field, [&] {
+        in<int32_t>(product, field) = 1;
+        if (product.a_tensor_scale_rows != 0) product.a_tensor_scale = support::kGiven;
+      });
+    default:
+      return add_flag(app, field, [&] { in<const void*>(product, field) = support::kGiven; });
+  }
 }
 
 // The options of run and explain that describe a problem except for its data, as in a replay line.
+// A row that has a condition needs the option by which the condition holds.
 std::vector<CLI::Option*> add_problem(CLI::App& app, RunOptions& options) {
-  const auto size = [&](const char* name, int64_t& value, const char* text, int64_t least = 1) {
-    return app.add_option(name, value, text)->check(sizes(least))->capture_default_str();
-  };
-  const auto dense = [](const std::string& text) { return text + "; dense by default"; };
-  std::vector<CLI::Option*> all = {
-      size("--m", options.shape.m, "rows of A and D: tokens"),
-      size("--n", options.shape.n, "rows of B, columns of D: output features"),
-      size("--k", options.shape.k,
-           "columns of A and B: a multiple of 16 (mxfp4: of 32); if 0, all sums are 0", 0),
-      size("--l", options.shape.l, "batches"),
-      add_stride(app, "--a-ld", options.a_ld, dense("elements from a row of A to the next")),
-      add_stride(app, "--b-ld", options.b_ld, dense("elements from a row of B to the next")),
-      add_stride(app, "--d-ld", options.d_ld, dense("elements from a row of D to the next")),
-      add_stride(app, "--a-batch-stride", options.a_batch_stride,
-                 dense("elements from a batch of A to the next")),
-      add_stride(app, "--b-batch-stride", options.b_batch_stride,
-                 dense("elements from a batch of B to the next")),
-      add_stride(app, "--d-batch-stride", options.d_batch_stride,
-                 dense("elements from a batch of D to the next")),
-      app.add_option("--pdl", options.pdl, "programmatic launch: 0 off, 1 on, 2 static weights")
-          ->check(any_whole())
-          ->check(CLI::IsMember({0, 1, 2}))
-          ->type_name("")
-          ->capture_default_str(),
-      app.add_flag("--batch-invariant", options.batch_invariant,
-                   "a row of D has the same bits for every M and at every position"),
-      add_a_type(app, options.a_type),
-      add_format(app, options.format),
-      add_layout(app, "--a-scales", options.a_layout, "of A"),
-      add_layout(app, "--b-scales", options.b_layout, "of B"),
-  };
-  for (CLI::Option* option : {all[4], all[5], all[6]}) option->check(sizes(1));
-  add_epilogue(app, options, all);
-  add_gate(app, options.epilogue, all);
+  constexpr struct {
+    fields::When when;
+    const char* name;
+  } kNeeded[] = {{fields::has_c, "c_type"}, {fields::has_bias, "bias_type"}, {fields::gated, "b2"}};
+  std::vector<CLI::Option*> all;
+  for (const GemmField& field : fields::gemm) {
+    const bool own = field.kind == Kind::text || field.offset == offsetof(nvfp4_gemm_desc, alpha);
+    if (field.option[0] != '\0' && !own) all.push_back(add_field(app, field, options.product));
+  }
+  for (const GemmField& field : fields::gemm) {
+    if (field.option[0] == '\0') continue;
+    for (const auto& [when, name] : kNeeded) {
+      const char* const option = row_of(name).option;
+      if ((field.when & when) == 0 || field.option == option) continue;
+      app.get_option(field.option)->needs(app.get_option(option));
+    }
+  }
   return all;
+}
+
+CLI::Option* add_variant(CLI::App& app, RunOptions& options) {
+  const GemmField& field = row_of("variant");
+  return app.add_option(field.option, options.variant, help_of(field));
 }
 
 void add_allow_unproven(CLI::App& app, RunOptions& options) {
@@ -263,9 +266,7 @@ void add_explain(CLI::App& app, ExplainOptions& options) {
       app.add_subcommand("explain", "say which kernel would run, and why; needs no driver");
   add_problem(*explain, options.problem);
   add_number(*explain, "--alpha", options.problem.alpha, "multiplier; 1 by default");
-  explain->add_option(
-      "--variant", options.problem.variant,
-      "name of a kernel variant to use instead of the planner's; NAME/2 splits K in 2");
+  add_variant(*explain, options.problem);
   add_allow_unproven(*explain, options.problem);
   std::vector<std::string> names;
   for (const Gpu& gpu : gpus()) names.emplace_back(gpu.name);
@@ -311,7 +312,7 @@ void add_tune(CLI::App& app, TuneOptions& options) {
   tune->add_option("--shapes", options.list, "a file with one shape per line")
       ->check(existing_file());
   CLI::Option* out = tune->add_option("--out", options.out, "FILE that receives the table");
-  add_a_type(*tune, options.a_type);
+  add_enumeration(*tune, row_of("a_type"), options.a_type);
   CLI::Option* any =
       tune->add_flag("--any-bits", options.any_bits,
                      "also try variants that add in another order, so that D may have other bits");
@@ -401,9 +402,7 @@ void add_run(CLI::App& app, RunOptions& options) {
   CLI::Option* b_quantized = run->add_option("--b-quantized", options.b_quantized,
                                              "PREFIX of the files that nvfp4 quantize wrote for B");
   CLI::Option* out = run->add_option("--out", options.out_path, "write D to a .npy file, as fp32");
-  CLI::Option* variant = run->add_option(
-      "--variant", options.variant,
-      "name of a kernel variant to use instead of the planner's; NAME/2 splits K in 2");
+  CLI::Option* variant = add_variant(*run, options);
   add_allow_unproven(*run, options);
   CLI::Option* groups = support::add_list(
       *run, "--groups", options.groups,

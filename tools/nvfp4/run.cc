@@ -160,9 +160,9 @@ void refuse_other_d(const RunOptions& options) {
 
 int run(const RunOptions& given) {
   RunOptions options = given;
-  const int64_t block = support::block_of(options.format);
-  if (options.shape.k % block != 0) {
-    throw UsageError("--k: " + std::to_string(options.shape.k) + " is not a multiple of " +
+  const int64_t block = support::block_of(options.product.operand_format);
+  if (options.product.k % block != 0) {
+    throw UsageError("--k: " + std::to_string(options.product.k) + " is not a multiple of " +
                      std::to_string(block));
   }
   // Arguments and files come first: they are wrong with or without a driver.
@@ -182,7 +182,7 @@ int run(const RunOptions& given) {
   if (!options.groups.empty()) {
     return report([&](OutputFiles&) { return run_grouped(options, driver, device); });
   }
-  if (!own) require_memory(options.shape, gaps, device);
+  if (!own) require_memory(options.shape(), gaps, device);
   if (is_general(fields_of(options))) {
     return report([&](OutputFiles&) { return run_general(options, driver, device); });
   }

@@ -59,7 +59,7 @@ TimedShape::TimedShape(const support::Driver& driver, const RunOptions& options,
                        uint64_t workspace_bytes)
     : timer_(driver), workspace_(driver, std::max<uint64_t>(workspace_bytes, 256)) {
   const support::Problem problem = problem_from(options);
-  const size_t count = size_t(count_copies(driver, options.shape));
+  const size_t count = size_t(count_copies(driver, options.shape()));
   copies_.push_back(std::make_unique<support::DeviceGemm>(driver, problem));
   while (copies_.size() < count)
     copies_.push_back(std::make_unique<support::DeviceGemm>(*copies_[0]));
@@ -108,7 +108,7 @@ struct Tuned {
 // Times all briefly, then the fastest few and the planner's choice for longer.
 Tuned measure(const Driver& driver, const RunOptions& options, const Candidates& candidates,
               bool any_bits) {
-  const std::string shape = to_string(options.shape);
+  const std::string shape = to_string(options.shape());
   std::vector<std::string> names = admitted(candidates, any_bits);
   TimedShape timed(driver, options, candidates.workspace_bytes);
   support::progress(shape + ": timing " + std::to_string(names.size()) + " variants");
@@ -129,8 +129,8 @@ Tuned measure(const Driver& driver, const RunOptions& options, const Candidates&
 // Times every variant briefly, then the fastest and the planner's choice for longer.
 std::vector<EveryRow> measure_every(const Driver& driver, const RunOptions& options,
                                     const Candidates& candidates) {
-  const std::string shape = to_string(options.shape);
-  std::vector<EveryRow> rows = every_row(options.shape, options.a_type, candidates);
+  const std::string shape = to_string(options.shape());
+  std::vector<EveryRow> rows = every_row(options.shape(), options.product.a_type, candidates);
   TimedShape timed(driver, options, candidates.workspace_bytes);
   const auto time = [&](const std::vector<size_t>& which, int replays) {
     support::progress(shape + ": timing " + std::to_string(which.size()) + " variants");
@@ -147,8 +147,8 @@ std::vector<EveryRow> measure_every(const Driver& driver, const RunOptions& opti
 
 RunOptions problem_of(const TuneOptions& options, const support::Shape& shape) {
   RunOptions one;
-  one.shape = shape;
-  one.a_type = options.a_type;
+  one.set_shape(shape);
+  one.product.a_type = options.a_type;
   one.data = support::Data::random;
   return one;
 }
@@ -276,10 +276,10 @@ class Tuner {
  private:
   Json take_every(const RunOptions& one, const Candidates& candidates) {
     const std::vector<EveryRow> rows = options_.candidates
-                                           ? every_row(one.shape, one.a_type, candidates)
+                                           ? every_row(one.shape(), one.product.a_type, candidates)
                                            : measure_every(driver_, one, candidates);
     every_.insert(every_.end(), rows.begin(), rows.end());
-    const support::Shape& s = one.shape;
+    const support::Shape s = one.shape();
     if (!options_.json) {
       text_.print({to_string(s), std::to_string(rows.size()) + " variants",
                    candidates.planned + " by the planner"});

@@ -114,7 +114,7 @@ def _of(tensor):
 
 
 def mm(a, b, m, type_, bias, c, d, order, numbers, gate=None, maxima=None):
-    """Into d, or a new d of that type. A key of a plan has each part of `numbers` and of the gate's,
+    """Into d, or a new d of that type. The key of a plan has all of `numbers` and of the gate's,
     whatever they are."""
     codes = b.codes
     index = codes.get_device()
