@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Promises about the library as a file. Each gate is one script and runs alone.
 
-GATES := check-layers check-files check-hacking check-install check-symbols check-hardening \
-         check-abi check-repro check-threads check-docs check-aarch64
+GATES := check-layers check-fields check-files check-hacking check-install check-symbols \
+         check-hardening check-abi check-repro check-threads check-docs check-aarch64
 
 # The library again, with types for abidiff to read in the sources that define what it exports.
 # Nobody needs them where abidiff is not installed.
@@ -20,6 +20,8 @@ $(B)/abi/libnvfp4gemm.so: $(ABI_OBJ) host/api/libnvfp4gemm.map
 gates: check-ptxas $(GATES)  ## every gate
 check-layers:  ## the import rules of HACKING.md: every include a path from the root, none upward
 	@python3 tools/gates/check_layers.py
+check-fields:  ## in how many files each field of nvfp4_gemm_desc stands: what its row says is not said again
+	@python3 tools/gates/check_fields.py
 check-files:  ## endings, blanks, tabs, licence lines and some habits of the English of every file that git has
 	@python3 tools/gates/check_files.py
 check-hacking:  ## HACKING.md's lists name nine of ten files that the last such change touched
