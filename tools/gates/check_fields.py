@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_fields.py [FIELD...]: in how many files each field of nvfp4_gemm_desc stands, as a word or as
-an option of the command line: in all, and in those that the rows of host/problem/fields.def serve. A
-field in more of these than the limit was written by hand where its row would do. Ends with the
-number of such fields, which must be 0, and appends "1 passed, 0 failed, 0 skipped" or its opposite
-to the file that NVFP4_TALLY names. Of a field that is named it lists the files."""
+"""check_fields.py [FIELD...]: in how many files each field of nvfp4_gemm_desc stands, as a word or
+as an option of the command line: in all, and in those that the rows of host/problem/fields.def
+serve. A field in more of these than the limit was written by hand where its row would do. Ends with
+the number of such fields, which must be 0, and appends "1 passed, 0 failed, 0 skipped" or its
+opposite to the file that NVFP4_TALLY names. Of a field that is named it lists the files."""
 import os
 import re
 import subprocess

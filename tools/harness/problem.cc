@@ -474,7 +474,7 @@ std::string number_of(uint32_t have, uint32_t need) {
   return text;
 }
 
-// Of codes, scales and maxima.
+// Compares codes, scales and maxima.
 std::string different_byte(const Problem& p, const std::vector<uint8_t>& got,
                            const std::vector<uint8_t>& want, size_t byte) {
   const size_t maxima = p.d_amax_at(), scales = p.d_scales_at();

@@ -26,7 +26,7 @@ struct InfoOptions {
 };
 int info(const InfoOptions& options);
 
-// Of a stride that no option gives: rows and batches are contiguous.
+// A stride that no option gives: rows and batches are contiguous.
 constexpr int64_t kContiguous = INT64_MIN;
 
 struct RunOptions {

@@ -52,7 +52,7 @@ Matrix load(const char* name, const std::string& path, const std::string& prefix
   return {(*quantized)->rows, (*quantized)->columns, {}};
 }
 
-// Elements between one row or batch and the next beyond what is needed. Overlapping rows are no matrix.
+// Elements between the end of one row or batch and the next. Overlapping rows are no matrix.
 int64_t gap(const char* name, int64_t stride, int64_t dense, int64_t least) {
   const int64_t value = stride == kContiguous ? dense : stride;
   if (value < least) {

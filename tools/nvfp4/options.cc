@@ -105,7 +105,7 @@ void add_info(CLI::App& app, InfoOptions& options) {
       "bad arguments.");
 }
 
-// ---- the product, from the rows of fields.def ----------------------------------------------------
+// ---- the product, from the rows of fields.def ---------------------------------------------------
 
 using nvfp4::Enumeration;
 using nvfp4::GemmField;

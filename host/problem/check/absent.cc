@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kScaleColumnsMultiple = 64;
 
-// Of a run of a plan: an address that the plan has no use for.
+// Refuses an address that the plan of a run has no use for.
 nvfp4_status not_in_plan(const char* name, const void* pointer, const char* why) {
   return fail(NVFP4_STATUS_INVALID_VALUE, "%s = %p must be NULL: the plan %s", name, pointer, why);
 }

@@ -86,7 +86,7 @@ inline nvfp4_status check_field(const nvfp4_gemm_desc& g, const char* name, cons
   constexpr uint32_t kOwn = kWhen & kConditions;
   if constexpr (kOwn != 0 && kKind != Kind::reserved_2 && kKind != Kind::reserved_4) {
     const uint32_t missing = kOwn & ~held;
-    // Of a product that has it, a factor by value is not looked at where it is on the device.
+    // A product that has a factor on the device does not look at it by value.
     const bool elsewhere =
         kKind == Kind::number && (missing & fields::host) != 0 && (missing & fields::gated) == 0;
     const bool unread = elsewhere || (kWhen & fields::unread) != 0;
