@@ -18,15 +18,18 @@ def codes_ld(arrays, packed):
 _OF_ALL, _OF_GATES = _fields.numbers(gated=False), _fields.numbers(gated=True)
 _FIRST = {"alpha": 1.0, "beta": 1.0, "batch_invariant": False}
 _WORDS = {"activation": abi.ACTIVATIONS, "launch": abi.LAUNCHES}
-# What a product has besides arrays, from the rows of fields.def; _device keeps a plan for each
-# value of the whole, so that no number can be left out of its keys.
-Numbers = namedtuple("Numbers", _OF_ALL, defaults=[_FIRST.get(name) for name in _OF_ALL])
-# What a gated product has besides: a second matrix, its bias, the numbers of the gate.
-Gate = namedtuple("Gate", ("b2", "bias2", *_OF_GATES))
 if TYPE_CHECKING:  # which does not read the table
-    class Numbers(Any): ...  # noqa: F811
+    class Numbers(Any):
+        pass
 
-    class Gate(Any): ...  # noqa: F811
+    class Gate(Any):
+        pass
+else:
+    # What a product has besides arrays, from the rows of fields.def; _device keeps a plan for each
+    # value of the whole, so that no number can be left out of its keys.
+    Numbers = namedtuple("Numbers", _OF_ALL, defaults=[_FIRST.get(name) for name in _OF_ALL])
+    # What a gated product has besides: a second matrix, its bias, the numbers of the gate.
+    Gate = namedtuple("Gate", ("b2", "bias2", *_OF_GATES))
 
 
 def _set_numbers(desc, names, numbers):
