@@ -33,10 +33,7 @@ Scales scales_of(const nvfp4_gemm_desc& g, const Operand& x, uint64_t tiled_byte
 }
 
 // Number of weights that a CTA loads at once.
-uint32_t rows_of_box(const Plan& plan) {
-  const Variant& v = *plan.variant;
-  return plan.gated ? v.gated.columns : v.tile_weights / v.tile_ctas;
-}
+uint32_t rows_of_box(const Plan& plan) { return plan.entry().columns / plan.variant->tile_ctas; }
 
 }  // namespace
 

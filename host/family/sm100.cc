@@ -154,8 +154,8 @@ int64_t nanoseconds(const nvfp4_gemm_desc& desc, const Variant& v, int64_t tiles
 Variant with_both(const Variant& v) {
   Variant both = v;
   both.tile_weights *= 2;
-  both.stages = v.gated.stages;
-  both.stage_bytes = v.gated.stage_bytes;
+  both.stages = v.entries[kOperation_gated].stages;
+  both.stage_bytes = v.entries[kOperation_gated].stage_bytes;
   return both;
 }
 
@@ -296,41 +296,38 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
 }
 
 // The plain entry has everything except the general epilogue and scales of D.
-Entry entry(const Plan& plan, uint32_t, const KernelParams& params) {
+Operation operation(const Plan& plan, const KernelParams& params) {
   const EpilogueParams& e = params.get<Sm100Params>()->epilogue;
   const bool general = e.kind == kEpilogueGeneral;
-  if (plan.gated) return plan.grouped ? kEntryGroupedGated : kEntryGated;
-  if (plan.grouped) return general ? kEntryGrouped : kEntryGroupedPlain;
-  if (e.d_scales_per_row != 0) return kEntryScaled;
-  return general ? kEntryAny : kEntryPlain;
+  if (plan.gated) return operation_of(plan.grouped, true);
+  if (plan.grouped) return general ? kOperation_grouped : kOperation_grouped_plain;
+  if (e.d_scales_per_row != 0) return kOperation_scaled;
+  return general ? kOperation_any : kOperation_plain;
 }
 
 bool has_fast_scales(const nvfp4_gemm_desc&, const Plan&) { return true; }
 
+constexpr Family make_family() {
+  Family f;
+  f.choose_split = choose_split;
+  f.complete = count_workspace;
+  f.waits_for_earlier_work = true;
+  f.make_params = make_params;
+  f.replace_addresses = replace_addresses;
+  f.operation = operation;
+  f.write_rule = write_rule;
+  f.write_choice = write_choice;
+  f.why_not_by_tma = why_not_by_tma;
+  f.last_fast_epilogue = kEpilogueF32;
+  f.has_fast_scales = has_fast_scales;
+  f.groups_at = offsetof(Sm100GroupedParams, groups);
+  f.gated_groups_at = offsetof(Sm100GroupedGatedParams, groups);
+  f.finds_group_scales = true;
+  return f;
+}
+
 }  // namespace
 
-const Family kFamily_sm100{choose_split,
-                           count_workspace,
-                           nullptr,
-                           true,
-                           make_params,
-                           replace_addresses,
-                           entry,
-                           nullptr,
-                           nullptr,
-                           nullptr,
-                           write_rule,
-                           write_choice,
-                           why_not_by_tma,
-                           kEpilogueF32,
-                           has_fast_scales,
-                           offsetof(Sm100GroupedParams, groups),
-                           offsetof(Sm100GroupedGatedParams, groups),
-                           false,
-                           true,
-                           false,
-                           nullptr,
-                           false,
-                           nullptr};
+const Family kFamily_sm100 = make_family();
 
 }  // namespace nvfp4

@@ -235,7 +235,7 @@ nvfp4_status replace_addresses(const Driver&, const nvfp4_gemm_desc&, const nvfp
 }
 
 // One kernel computes everything.
-Entry entry(const Plan&, uint32_t, const KernelParams&) { return kEntryAny; }
+Operation operation(const Plan&, const KernelParams&) { return kOperation_any; }
 
 const char* add_entry(const Architecture& arch, const Variant& v) {
   if (has_clusters(arch)) return nullptr;
@@ -257,30 +257,27 @@ uint32_t shared_bytes_beside(const Plan& plan, uint32_t ctas, int32_t sm_count) 
   return std::max(plan.shared_bytes, (room / share - kReserved) / 128 * 128);
 }
 
+constexpr Family make_family() {
+  Family f;
+  f.choose_split = choose_split;
+  f.complete = complete;
+  f.predict = predict;
+  f.make_params = make_params;
+  f.replace_addresses = replace_addresses;
+  f.operation = operation;
+  f.add_entry = add_entry;
+  f.most_shared_bytes = most_shared_bytes;
+  f.shared_bytes_beside = shared_bytes_beside;
+  f.write_rule = write_rule;
+  f.write_choice = write_choice;
+  f.last_fast_epilogue = kEpilogueBf16;
+  f.takes_ue8m0 = takes_ue8m0;
+  f.splits_k = splits_k;
+  return f;
+}
+
 }  // namespace
 
-const Family kFamily_sm80{choose_split,
-                          complete,
-                          predict,
-                          false,
-                          make_params,
-                          replace_addresses,
-                          entry,
-                          add_entry,
-                          most_shared_bytes,
-                          shared_bytes_beside,
-                          write_rule,
-                          write_choice,
-                          nullptr,
-                          kEpilogueBf16,
-                          nullptr,
-                          0,
-                          0,
-                          false,
-                          false,
-                          false,
-                          takes_ue8m0,
-                          false,
-                          splits_k};
+const Family kFamily_sm80 = make_family();
 
 }  // namespace nvfp4

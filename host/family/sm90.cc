@@ -308,56 +308,52 @@ bool has_plain_operands(const Sm90Params& p) {
          p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
 }
 
-Entry entry(const Plan& plan, uint32_t ctas, const KernelParams& params) {
-  if (plan.grouped) return plan.gated ? kEntryGroupedGated : kEntryGrouped;
+Operation operation(const Plan& plan, const KernelParams& params) {
+  if (plan.grouped) return operation_of(true, plan.gated);
   const Sm90Params& p = *params.get<Sm90Params>();
+  const uint32_t kind = p.epilogue.kind;
   if (plan.gated) {
-    const uint32_t kind = p.epilogue.kind;
     const bool plain = has_plain_operands(p) && p.weight_format == kFormatNvfp4 &&
                        (kind == kEpilogueColumns || kind == kEpilogueScaled);
-    return plain ? kEntryGatedPlain : kEntryGated;
+    return plain ? kOperation_gated_plain : kOperation_gated;
   }
-  if (!has_plain_operands(p)) return kEntryAny;
-  if (p.epilogue.kind == kEpilogueScaled) {
-    return plan.variant->entries[kEntryScaled] != nullptr ? kEntryScaled : kEntryAny;
+  if (!has_plain_operands(p)) return kOperation_any;
+  if (kind == kEpilogueScaled) {
+    return plan.variant->has(kOperation_scaled) ? kOperation_scaled : kOperation_any;
   }
-  if (p.epilogue.kind >= kEpilogueF32) return kEntryAny;
-  const bool once = plan.whole == 0 && ctas == plan.grid;
-  if (p.weight_format == kFormatMxfp4) return once ? kEntryMxfp4Once : kEntryMxfp4;
-  return once ? kEntryOnce : kEntryPlain;
+  if (kind >= kEpilogueF32) return kOperation_any;
+  return p.weight_format == kFormatMxfp4 ? kOperation_mxfp4 : kOperation_plain;
 }
 
 // Apart from the scales of D, the entry for such a D is a plain one.
 bool has_fast_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
-  const Entry entry = plan.gated ? kEntryGatedPlain : kEntryScaled;
-  return plan.variant->entries[entry] != nullptr && !weight_scales(g, plan).linear &&
-         !token_scales(g, plan).linear && g.k % kScaleTileK == 0;
+  return plan.variant->has(plan.gated ? kOperation_gated_plain : kOperation_scaled) &&
+         !weight_scales(g, plan).linear && !token_scales(g, plan).linear && g.k % kScaleTileK == 0;
+}
+
+constexpr Family make_family() {
+  Family f;
+  f.choose_split = choose_split;
+  f.complete = count_workspace;
+  f.predict = predict;
+  f.waits_for_earlier_work = true;
+  f.make_params = make_params;
+  f.replace_addresses = replace_addresses;
+  f.operation = operation;
+  f.write_rule = write_rule;
+  f.write_choice = write_choice;
+  f.last_fast_epilogue = kEpilogueColumns;
+  f.has_fast_scales = has_fast_scales;
+  f.groups_at = offsetof(Sm90GroupedParams, groups);
+  f.gated_groups_at = offsetof(Sm90GroupedGatedParams, groups);
+  f.groups_take_turns = true;
+  f.gate_halves_tile = true;
+  f.decodes_tokens = true;
+  return f;
 }
 
 }  // namespace
 
-const Family kFamily_sm90{choose_split,
-                          count_workspace,
-                          predict,
-                          true,
-                          make_params,
-                          replace_addresses,
-                          entry,
-                          nullptr,
-                          nullptr,
-                          nullptr,
-                          write_rule,
-                          write_choice,
-                          nullptr,
-                          kEpilogueColumns,
-                          has_fast_scales,
-                          offsetof(Sm90GroupedParams, groups),
-                          offsetof(Sm90GroupedGatedParams, groups),
-                          true,
-                          false,
-                          true,
-                          nullptr,
-                          true,
-                          nullptr};
+const Family kFamily_sm90 = make_family();
 
 }  // namespace nvfp4

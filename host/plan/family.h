@@ -63,77 +63,78 @@ class alignas(128) KernelParams {
   unsigned char bytes_[kMostParamBytes];
 };
 
+// host/family/NAME.cc assigns by name what differs from the default. No family lacks a function
+// without a remark about NULL.
 struct Family {
   // ---- planning ----
   // False if the problem has too many tiles of the variant.
   bool (*choose_split)(const nvfp4_gemm_desc& desc, const Architecture& arch,
-                       const Variant& variant, Choice* choice);
+                       const Variant& variant, Choice* choice) = nullptr;
   // Completes a plan: sets its workspace, and the kernels that run before and after the product's.
-  nvfp4_status (*complete)(const nvfp4_gemm_desc& desc, Plan* plan);
+  nvfp4_status (*complete)(const nvfp4_gemm_desc& desc, Plan* plan) = nullptr;
   // NULL if the planner's cost is not a time.
-  Clocks (*predict)(const nvfp4_gemm_desc& desc, const Plan& plan);
+  Clocks (*predict)(const nvfp4_gemm_desc& desc, const Plan& plan) = nullptr;
 
   // ---- launching ----
   // Whether the kernels wait (griddepcontrol.wait) before they read anything that earlier work of
   // the stream may write. If they do, a launch may start before that work has finished.
-  bool waits_for_earlier_work;
+  bool waits_for_earlier_work = false;
   nvfp4_status (*make_params)(const Driver& driver, const nvfp4_gemm_desc& desc, const Plan& plan,
-                              KernelParams* params);
+                              KernelParams* params) = nullptr;
   // `params` were made for `before`, which differs from `desc` only in addresses.
   nvfp4_status (*replace_addresses)(const Driver& driver, const nvfp4_gemm_desc& before,
                                     const nvfp4_gemm_desc& desc, const Plan& plan,
-                                    KernelParams* params);
-  // The most specialised kernel that can compute the product on `ctas` CTAs. If the variant does
-  // not have this kernel, the launch takes the previous one in the enum Entry.
-  Entry (*entry)(const Plan& plan, uint32_t ctas, const KernelParams& params);
+                                    KernelParams* params) = nullptr;
+  // The most specialised operation of the variant that takes the product.
+  Operation (*operation)(const Plan& plan, const KernelParams& params) = nullptr;
   // The kernel that adds K partitions from the workspace. If there is none, the function or its
   // result is NULL.
-  const char* (*add_entry)(const Architecture& arch, const Variant& variant);
+  const char* (*add_entry)(const Architecture& arch, const Variant& variant) = nullptr;
   // The largest shared memory that a plan for the architecture may need. NULL: it needs as much as
   // the variant says.
-  uint32_t (*most_shared_bytes)(const Architecture& arch, const Variant& variant);
+  uint32_t (*most_shared_bytes)(const Architecture& arch, const Variant& variant) = nullptr;
   // Shared memory of a CTA if the launch may start before the previous one has ended. NULL: it
   // needs as much as the plan says.
-  uint32_t (*shared_bytes_beside)(const Plan& plan, uint32_t ctas, int32_t sm_count);
+  uint32_t (*shared_bytes_beside)(const Plan& plan, uint32_t ctas, int32_t sm_count) = nullptr;
 
   // ---- words ----
   // The planner's rule in one sentence, and the reason for a choice.
-  void (*write_rule)(const Architecture& arch, char (&text)[kReasonBytes]);
-  void (*write_choice)(const Choice& choice, char (&text)[kReasonBytes]);
+  void (*write_rule)(const Architecture& arch, char (&text)[kReasonBytes]) = nullptr;
+  void (*write_choice)(const Choice& choice, char (&text)[kReasonBytes]) = nullptr;
   // Returns NULL if the plan's kernel stores D by TMA. Otherwise returns the reason why threads
   // store D. A family without this function never stores D by TMA.
-  const char* (*why_not_by_tma)(const nvfp4_gemm_desc& desc, const Plan& plan);
+  const char* (*why_not_by_tma)(const nvfp4_gemm_desc& desc, const Plan& plan) = nullptr;
   // The kernels have specialised code for this kind and for all kinds before it in the enum
   // EpilogueKind.
-  EpilogueKind last_fast_epilogue;
+  EpilogueKind last_fast_epilogue{};
   // Whether kEpilogueScaled has specialised code, too. NULL: it never has.
-  bool (*has_fast_scales)(const nvfp4_gemm_desc& desc, const Plan& plan);
+  bool (*has_fast_scales)(const nvfp4_gemm_desc& desc, const Plan& plan) = nullptr;
 
   // ---- grouped products ----
   // Offsets of GroupParams in the kernel's parameters: for grouped products that are not gated, and
   // for those that are. 0: no variant takes groups.
-  size_t groups_at, gated_groups_at;
+  size_t groups_at = 0, gated_groups_at = 0;
   // Whether a CTA computes several tiles of groups, one after the other, each over all of K.
-  bool groups_take_turns;
+  bool groups_take_turns = false;
   // Whether its kernels find the 128x4 tile at which the token scales of a group begin.
-  bool finds_group_scales;
+  bool finds_group_scales = false;
 
   // ---- gated products ----
   // How a tile of a gated product holds its weights. True: the tile has one matrix of weights, of
   // which one half is rows of b and the other half rows of b2. False: the tile has two matrices of
   // weights, one with rows of b and one with rows of b2.
-  bool gate_halves_tile;
+  bool gate_halves_tile = false;
 
   // ---- operands with UE8M0 scales ----
   // Whether the family's variants with `ue8m0` take such operands on the architecture. NULL: they
   // do on every architecture.
-  bool (*takes_ue8m0)(const Architecture& arch);
+  bool (*takes_ue8m0)(const Architecture& arch) = nullptr;
   // A pre-pass decodes tokens with such scales to bf16.
-  bool decodes_tokens;
+  bool decodes_tokens = false;
 
   // ---- rows for older drivers (arch.def) ----
   // Whether a product may have K partitions by the row. NULL: on every row.
-  bool (*splits_k)(const Architecture& arch);
+  bool (*splits_k)(const Architecture& arch) = nullptr;
 };
 
 inline size_t KernelParams::groups_at(const Plan& plan) {

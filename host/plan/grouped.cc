@@ -32,9 +32,8 @@ bool takes_token_scales(const nvfp4_gemm_desc& g, const Variant& v) {
 }
 
 bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
-  const bool has_entry = is_gated(g) ? v.takes_gated_groups() : v.takes_groups();
-  return serves(v, arch) && has_entry && takes_operands(v, arch, g) && takes_token_scales(g, v) &&
-         (g.batch_invariant == 0 || v.batch_invariant);
+  return serves(v, arch) && v.has(operation_of(true, is_gated(g))) && takes_operands(v, arch, g) &&
+         takes_token_scales(g, v) && (g.batch_invariant == 0 || v.batch_invariant);
 }
 
 // The narrowest tile that holds the rows of a usual group; if no tile does, the widest. Variants
@@ -145,10 +144,9 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   plan->grid = static_cast<uint32_t>(ctas);
   plan->several = plan->variant->family->groups_take_turns;
   plan->gated = is_gated(g);
-  plan->shared_bytes =
-      plan->gated ? plan->variant->grouped_gated_shared_bytes : plan->variant->grouped_shared_bytes;
-  plan->waits = true;
   plan->grouped = true;
+  plan->shared_bytes = plan->entry().shared_bytes;
+  plan->waits = true;
   return plan->variant->family->complete(g, plan);
 }
 

@@ -91,7 +91,7 @@ nvfp4_status refuse_operands(const nvfp4_gemm_desc& desc, const Architecture& ar
 // Whether any variant has an entry for gated products.
 bool has_gated_kernel(const Architecture& arch, const nvfp4_gemm_desc& desc) {
   for (uint32_t i = 0; i < kVariantCount; ++i) {
-    if (is_candidate(desc, arch, variant_at(i)) && variant_at(i).takes_gate()) return true;
+    if (is_candidate(desc, arch, variant_at(i)) && variant_at(i).has(kOperation_gated)) return true;
   }
   return false;
 }
@@ -125,7 +125,7 @@ nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, C
   if (!count_tiles(desc, v, &matrix, &tiles) || tiles * ctas > kMaxTiles) {
     return refuse_ctas(checked);
   }
-  if (is_gated(desc) && parts > v.gated.max_split) {
+  if (is_gated(desc) && parts > v.entries[kOperation_gated].max_split) {
     return refuse_split(desc, "has more K partitions than a gated product can have");
   }
   if (parts > stages) {
@@ -170,7 +170,7 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
     return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%s\" does not take operand_format = %s",
                 forced.name, enumerator_name(Enumeration::operand_format, desc.operand_format));
   }
-  if (is_gated(desc) && !forced.takes_gate()) {
+  if (is_gated(desc) && !forced.has(kOperation_gated)) {
     return fail(NVFP4_STATUS_INVALID_VALUE,
                 "variant = \"%s\" has no kernel for gated products (b2)", forced.name);
   }
@@ -251,8 +251,7 @@ nvfp4_status make_plan_on(const CheckedGemm& asked, uint32_t arch_index, Plan* p
   plan->whole = static_cast<uint32_t>(choice.whole);
   plan->grid = static_cast<uint32_t>(choice.ctas);
   plan->gated = is_gated(desc);
-  plan->shared_bytes =
-      plan->gated ? choice.variant->gated.shared_bytes : choice.variant->shared_bytes;
+  plan->shared_bytes = plan->entry().shared_bytes;
   plan->waits = true;
   if (desc.k == 0) return NVFP4_SUCCESS;  // nothing is multiplied
   return choice.variant->family->complete(*asked.desc, plan);

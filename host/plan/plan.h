@@ -38,6 +38,8 @@ struct Plan {
   bool waits;
 
   const Architecture& arch() const;
+  // The kernel that takes every product of the plan's kind.
+  const Entry& entry() const { return variant->entries[operation_of(grouped, gated)]; }
 };
 
 // Makes the plan from the problem and the capability alone. Neither the number of SMs nor any other

@@ -19,32 +19,14 @@ namespace {
 struct Names {
   const char* whole;
   const char* cut[kPartsOfKCount];
-  const char* entries[kEntryCount];
 };
 
 template <typename Tile>
-constexpr Variant variant_of(const Names& names, const Family* family, int32_t a_type, Entry last,
+constexpr Variant variant_of(const Names& names, const Family* family, int32_t a_type,
                              uint32_t clocks) {
   Variant v{};
   v.name = names.whole;
   for (uint32_t i = 0; i < kPartsOfKCount; ++i) v.cut_names[i] = names.cut[i];
-  for (uint32_t i = 0; i <= last; ++i) v.entries[i] = names.entries[i];
-  for (uint32_t i = kEntryGrouped; i < kEntryGrouped + kGroupedEntries<Tile>; ++i) {
-    v.entries[i] = names.entries[i];
-  }
-  if (kHasMxfp4Entry<Tile>) {
-    v.entries[kEntryMxfp4] = names.entries[kEntryMxfp4];
-    if (last == kEntryOnce) v.entries[kEntryMxfp4Once] = names.entries[kEntryMxfp4Once];
-  }
-  v.gated = kGatedNumbers<Tile>;
-  for (uint32_t i = kEntryGated; i < kEntryGated + v.gated.entries; ++i) {
-    v.entries[i] = names.entries[i];
-  }
-  v.grouped_gated_shared_bytes = kGroupedGatedSharedBytes<Tile>;
-  if (v.grouped_gated_shared_bytes > 0) {
-    v.entries[kEntryGroupedGated] = names.entries[kEntryGroupedGated];
-  }
-  if (Tile::kHasScaledEntry) v.entries[kEntryScaled] = names.entries[kEntryScaled];
   v.family = family;
   v.tile_weights = Tile::kWeights;
   v.tile_tokens = Tile::kTokens;
@@ -54,8 +36,6 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
   v.stage_bytes = Tile::kStageBytes;
   v.threads = Tile::kThreads;
   v.shared_bytes = Tile::kSharedBytes;
-  v.grouped_shared_bytes = kGroupedSharedBytes<Tile>;
-  v.tmem_columns = Tile::kColumnsAllocated;
   v.ctas_per_sm = Tile::kCtasPerSm;
   v.workspace_tokens = Tile::kWorkspaceTokens;
   v.batch_invariant = Tile::kBatchInvariant;
@@ -70,6 +50,17 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
   return v;
 }
 
+template <typename Tile>
+constexpr Entry entry_of(const char* name) {
+  return {name,
+          Tile::kColumnsOfD,
+          Tile::kStages,
+          Tile::kStageBytes,
+          Tile::kSharedBytes,
+          Tile::kColumnsAllocated,
+          Tile::kMaxSplit};
+}
+
 // The name of a variant contains the length of its k-block.
 #define NVFP4_K_sm80 128
 #define NVFP4_K_sm90 256
@@ -77,30 +68,37 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
 #define NVFP4_TEXT(x) #x
 #define NVFP4_TEXT_OF(x) NVFP4_TEXT(x)
 #define NVFP4_NAME(family, label) #family "_" #label "x" NVFP4_TEXT_OF(NVFP4_K_##family)
-#define NVFP4_NAMES(family, label)                                                               \
-  {                                                                                              \
-    NVFP4_NAME(family, label),                                                                   \
-        {NVFP4_NAME(family, label) "/1", NVFP4_NAME(family, label) "/2",                         \
-         NVFP4_NAME(family, label) "/3", NVFP4_NAME(family, label) "/4",                         \
-         NVFP4_NAME(family, label) "/8"},                                                        \
-    {                                                                                            \
-      "nvfp4_gemm_" #family "_" #label, "nvfp4_gemm_" #family "_" #label "_plain",               \
-          "nvfp4_gemm_" #family "_" #label "_once", "nvfp4_gemm_" #family "_" #label "_grouped", \
-          "nvfp4_gemm_" #family "_" #label "_grouped_plain",                                     \
-          "nvfp4_gemm_" #family "_" #label "_mxfp4",                                             \
-          "nvfp4_gemm_" #family "_" #label "_mxfp4_once",                                        \
-          "nvfp4_gemm_" #family "_" #label "_gated",                                             \
-          "nvfp4_gemm_" #family "_" #label "_gated_plain",                                       \
-          "nvfp4_gemm_" #family "_" #label "_grouped_gated",                                     \
-          "nvfp4_gemm_" #family "_" #label "_scaled"                                             \
-    }                                                                                            \
+#define NVFP4_NAMES(family, label)                                          \
+  {                                                                         \
+    NVFP4_NAME(family, label), {                                            \
+      NVFP4_NAME(family, label)                                             \
+      "/1", NVFP4_NAME(family, label) "/2", NVFP4_NAME(family, label) "/3", \
+          NVFP4_NAME(family, label) "/4", NVFP4_NAME(family, label) "/8"    \
+    }                                                                       \
   }
-constexpr Variant kVariants[] = {
-#define VARIANT(family, label, tile, a_type, last, clocks)                                   \
-  variant_of<tile>(NVFP4_NAMES(family, label), &kFamily_##family, NVFP4_TYPE_##a_type, last, \
-                   clocks),
-#include "host/plan/variants.def"
+#define NVFP4_SET_ENTRY(family, Family, label, operation)                    \
+  of.variants[kVariant_##family##_##label].entries[kOperation_##operation] = \
+      entry_of<Family##_##operation<Family##Tile_##label>>(                  \
+          "nvfp4_gemm_" #family "_" #label NVFP4_TEXT_OF(NVFP4_SUFFIX_##operation));
+struct Table {
+  Variant variants[kVariantCount];
 };
+constexpr Table make_table() {
+  Table of{{
+#define VARIANT(family, label, tile, a_type, clocks) \
+  variant_of<tile>(NVFP4_NAMES(family, label), &kFamily_##family, NVFP4_TYPE_##a_type, clocks),
+#include "host/plan/variants.def"
+  }};
+#define ENTRY(label, operation) NVFP4_SET_ENTRY(sm100, Sm100, label, operation)
+#include "kernel/sm100/entries.def"
+#define ENTRY(label, operation) NVFP4_SET_ENTRY(sm90, Sm90, label, operation)
+#include "kernel/sm90/entries.def"
+#define ENTRY(label, operation) NVFP4_SET_ENTRY(sm80, Sm80, label, operation)
+#include "kernel/sm80/entries.def"
+  return of;
+}
+constexpr Table kTable = make_table();
+constexpr const Variant (&kVariants)[kVariantCount] = kTable.variants;
 #define VARIANT(family, label, tile, ...) \
   static_assert(tile::kK == NVFP4_K_##family, "as the name says");
 #include "host/plan/variants.def"
@@ -135,6 +133,14 @@ constexpr bool all_have_words() {
   return true;
 }
 static_assert(all_have_words(), "explain has no word for so many CTAs on an SM");
+
+constexpr bool all_take_any() {
+  for (const Variant& v : kVariants) {
+    if (v.entries[kOperation_any].name == nullptr) return false;
+  }
+  return true;
+}
+static_assert(all_take_any(), "a row of tiles.def has no row `any` of entries.def");
 
 nvfp4_status refuse_variant(const char* name) {
   char names[2048] = "";
@@ -213,7 +219,7 @@ bool takes_operands(const Variant& v, const Architecture& arch, const nvfp4_gemm
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
   return serves(v, arch) && takes_operands(v, arch, desc) &&
          (desc.batch_invariant == 0 || is_in_order(v, arch)) && has_scale_maps(desc, v) &&
-         (!is_gated(desc) || v.takes_gate());
+         (!is_gated(desc) || v.has(kOperation_gated));
 }
 
 bool has_scale_maps(const nvfp4_gemm_desc& desc, const Variant& v) {

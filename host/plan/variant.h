@@ -6,37 +6,18 @@
 #include <cstdint>
 
 #include "host/plan/arch.h"
-#include "kernel/common/gate.h"
+#include "kernel/common/operations.h"
 #include "nvfp4_gemm.h"
 
 namespace nvfp4 {
 
-// The kernels of a variant. kEntryAny computes every product, with one exception: on 10.x it does
-// not compute a D with scales. The other kernels are specialised. A product is called plain if the
-// fast epilogue can store it.
-//   Plain         plain products
-//   Once          plain products of which a CTA computes a single tile (kernel/sm90/tile.h)
-//   Grouped       grouped products
-//   GroupedPlain  plain grouped products
-//   Mxfp4         plain products with MXFP4 weights
-//   Gated         gated products
-//   GatedPlain    plain gated products
-//   GroupedGated  grouped products that are also gated
-//   Scaled        products whose D has scales: on 10.x all of them, on 9.0 those that are plain in
-//                 every other respect
-enum Entry : uint32_t {
-  kEntryAny,
-  kEntryPlain,
-  kEntryOnce,
-  kEntryGrouped,
-  kEntryGroupedPlain,
-  kEntryMxfp4,
-  kEntryMxfp4Once,
-  kEntryGated,
-  kEntryGatedPlain,
-  kEntryGroupedGated,
-  kEntryScaled,
-  kEntryCount
+// A kernel: a row of entries.def of its family, with the numbers by which the host plans and
+// launches it.
+struct Entry {
+  const char* name;  // NULL: the tile has no kernel for the operation
+  uint32_t columns;  // of D in a tile
+  uint32_t stages, stage_bytes, shared_bytes, tmem_columns;
+  uint32_t max_split;
 };
 
 // The numbers of K partitions that exist. has_split() says which of them a variant supports.
@@ -46,7 +27,7 @@ constexpr uint32_t kPartsOfKCount = sizeof kPartsOfK / sizeof kPartsOfK[0];
 struct Variant {
   const char* name;
   const char* cut_names[kPartsOfKCount];  // "sm90_64x16x256/2" for two K partitions
-  const char* entries[kEntryCount];       // NULL if the variant has no such kernel
+  Entry entries[kOperationCount];
   const Family* family;
   uint32_t tile_weights, tile_tokens, tile_k;
   uint32_t tile_ctas;  // CTAs that compute a tile together; each loads its part of the operands
@@ -54,7 +35,7 @@ struct Variant {
   uint32_t threads;
   uint32_t shared_bytes;
   uint32_t tmem_columns;
-  uint32_t ctas_per_sm;  // at most kMostCtasPerSm
+  uint32_t ctas_per_sm;   // at most kMostCtasPerSm
   bool workspace_tokens;  // tokens are decoded into the workspace by the activation pre-pass
   // All variants with this flag add along K in the same order, if they have the same split.
   bool batch_invariant;
@@ -69,15 +50,15 @@ struct Variant {
   int32_t a_type;  // type of its tokens: NVFP4_TYPE_NONE, _F16 or _BF16
   bool ue8m0;      // false: takes NVFP4 only; true: takes every operand format of its family
   uint32_t stage_clocks;
-  uint32_t grouped_shared_bytes;        // shared memory of the entry for grouped products
-  uint32_t grouped_gated_shared_bytes;  // shared memory of the entry for grouped gated products
-  // The numbers of the entry for gated products. A stage of this entry holds two weight matrices.
-  GatedNumbers gated;
 
-  bool takes_gate() const { return entries[kEntryGated] != nullptr; }
-  bool takes_groups() const { return entries[kEntryGrouped] != nullptr; }
-  bool takes_gated_groups() const { return entries[kEntryGroupedGated] != nullptr; }
+  bool has(Operation operation) const { return entries[operation].name != nullptr; }
 };
+
+// The operation that takes every product of a kind for which the variant has a kernel.
+inline Operation operation_of(bool grouped, bool gated) {
+  if (grouped) return gated ? kOperation_grouped_gated : kOperation_grouped;
+  return gated ? kOperation_gated : kOperation_any;
+}
 
 constexpr uint32_t kMostCtasPerSm = 3;
 

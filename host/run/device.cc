@@ -115,18 +115,13 @@ nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKern
   uint64_t* prepared = &prepared_devices[index_of(variant)];
   if ((__atomic_load_n(prepared, __ATOMIC_ACQUIRE) & bit) != 0) return NVFP4_SUCCESS;
   const auto most = variant.family->most_shared_bytes;
-  const uint32_t bytes = most == nullptr ? variant.shared_bytes : most(plan.arch(), variant);
-  for (uint32_t i = 0; i < kEntryCount; ++i) {
+  for (uint32_t i = 0; i < kOperationCount; ++i) {
     if (loaded.kernels[i] == nullptr) continue;
-    const bool gated = i == kEntryGated || i == kEntryGatedPlain;
-    const bool grouped = i == kEntryGrouped || i == kEntryGroupedPlain;
-    const uint32_t own = gated                     ? variant.gated.shared_bytes
-                         : grouped                 ? variant.grouped_shared_bytes
-                         : i == kEntryGroupedGated ? variant.grouped_gated_shared_bytes
-                                                   : bytes;
+    const uint32_t bytes =
+        most == nullptr ? variant.entries[i].shared_bytes : most(plan.arch(), variant);
     NVFP4_TRY(set_attribute(site, loaded.kernels[i],
                             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                            static_cast<int>(own)));
+                            static_cast<int>(bytes)));
   }
   if (loaded.tokens != nullptr) {
     NVFP4_TRY(set_attribute(site, loaded.tokens, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
@@ -134,7 +129,7 @@ nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKern
   }
   if (walks_in_clusters(variant) && remembered) {
     int32_t clusters = 0;
-    NVFP4_TRY(count_clusters(site, variant, loaded.kernels[0], &clusters));
+    NVFP4_TRY(count_clusters(site, variant, loaded.kernels[kOperation_any], &clusters));
     __atomic_store_n(&clusters_of_device[index_of(variant)][site.device], clusters,
                      __ATOMIC_RELAXED);
   }

@@ -161,7 +161,7 @@ struct Wanted {
   const char* entry;  // NULL: no kernel
   CUkernel* kernel;
 };
-constexpr size_t kMostWanted = 2 + kEntryCount;
+constexpr size_t kMostWanted = 2 + kOperationCount;
 
 // A cubin of another architecture may load and only fail here with 209, because loading is lazy.
 CUresult get_kernels(const Driver& driver, const Image& image, CUlibrary* slot,
@@ -226,8 +226,8 @@ nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, Load
   const char* const tokens = variant.workspace_tokens ? kTokensEntry : nullptr;
   const char* const add = add_entry == nullptr ? nullptr : add_entry(plan.arch(), variant);
   Wanted wanted[kMostWanted] = {{tokens, &loaded->tokens}, {add, &loaded->add}};
-  for (uint32_t i = 0; i < kEntryCount; ++i) {
-    wanted[2 + i] = {variant.entries[i], &loaded->kernels[i]};
+  for (uint32_t i = 0; i < kOperationCount; ++i) {
+    wanted[2 + i] = {variant.entries[i].name, &loaded->kernels[i]};
   }
   Attempt attempt{driver, wanted, plan.arch().capability};
   for (uint32_t i = 0; i < kImageCount; ++i) {

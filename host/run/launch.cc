@@ -66,13 +66,6 @@ nvfp4_status enqueue_workspace(const Site& site, const PreparedGemm& prepared,
   return enqueue_tokens(site, prepared, params, stream);
 }
 
-// Each entry computes everything that the next one does.
-CUkernel kernel_of(const PreparedGemm& prepared, uint32_t ctas, const KernelParams& params) {
-  uint32_t entry = prepared.plan.variant->family->entry(prepared.plan, ctas, params);
-  while (prepared.loaded.kernels[entry] == nullptr) --entry;  // the first entry always exists
-  return prepared.loaded.kernels[entry];
-}
-
 nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
                             const nvfp4_gemm_desc& g, uint32_t ctas, const KernelParams& params,
                             CUstream stream) {
@@ -85,7 +78,8 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
   const uint32_t shared_bytes =
       early && beside != nullptr ? beside(plan, ctas, site.sm_count) : plan.shared_bytes;
   const Grid grid{ctas, 1, plan.variant->threads, shared_bytes, plan.cluster, early};
-  NVFP4_TRY(launch(site, kernel_of(prepared, ctas, params), grid, &params, stream));
+  const CUkernel kernel = prepared.loaded.kernels[plan.variant->family->operation(plan, params)];
+  NVFP4_TRY(launch(site, kernel, grid, &params, stream));
   if (plan.add_ctas == 0) return NVFP4_SUCCESS;
   const Grid add{plan.add_ctas, 1, plan.add_threads, 0, 1, false};
   return launch(site, prepared.loaded.add, add, &params, stream);

@@ -27,14 +27,13 @@ namespace {
 constexpr int64_t kM = 72, kN = 136, kK = 1088;
 constexpr uint64_t kAlignment = 256;
 
-// The products that each variant computes. kPlain runs twice (kOnce) if there are two fast entries,
-// one of them for CTAs with a single tile, as all CTAs here are. kGeneral has a K that ends inside
+// The products that each variant computes. kGeneral has a K that ends inside
 // the last step and inside 16 bytes of codes, C, a bias, tensor scales and scalars on the device,
 // an activation, and a D whose rows have any alignment. kScaled runs if a variant has an entry for
 // it: it has D in NVFP4 with linear scales, and a short K. kWrapping is a single tile with linear
 // scales whose ring begins a second round; on 9.0 these scales have their own loop of loads.
-enum Product : uint32_t { kPlain, kGeneral, kScaled, kOnce, kWrapping, kProducts };
-constexpr uint32_t kExpected = kOnce;  // products before it have one expected D
+enum Product : uint32_t { kPlain, kGeneral, kScaled, kWrapping, kProducts };
+constexpr uint32_t kExpected = kWrapping;  // products before it have one expected D
 constexpr int64_t kCutK = kK - 16, kGeneralLd = kN + 1;
 constexpr int64_t kFactorColumns = 64;
 constexpr int64_t kScaledN = 128, kScaledK = 256;  // one tile of scales down, so any K across
@@ -52,8 +51,7 @@ Shape shape_of(const Variant& v, Product product) {
 }
 
 const char* words_of(Product product) {
-  constexpr const char* kWords[kProducts] = {"plain", "general", "scaled", "single-tile",
-                                             "wrapping"};
+  constexpr const char* kWords[kProducts] = {"plain", "general", "scaled", "wrapping"};
   return kWords[product];
 }
 
@@ -177,8 +175,7 @@ nvfp4_gemm_desc describe(const Shape& shape, Product product, int32_t a_type, ui
 // D that all variants for tokens of a type must compute, one D after the other, then the wrapping
 // product of the variant that is compared.
 uint64_t expected_at(int32_t a_type, Product product) {
-  const uint32_t which = product == kOnce ? kPlain : product;
-  return kImageBytes + (static_cast<uint32_t>(a_type) * kExpected + which) * kDBytes;
+  return kImageBytes + (static_cast<uint32_t>(a_type) * kExpected + product) * kDBytes;
 }
 static_assert(NVFP4_TYPE_NONE == 0 && NVFP4_TYPE_F16 == 1 && NVFP4_TYPE_BF16 == 2);
 constexpr uint64_t kExpectedWrapping = kImageBytes + 3 * kExpected * kDBytes;
@@ -285,8 +282,7 @@ nvfp4_status for_each_product(const Architecture& arch, const F& f) {
     if (!serves(variant_at(i), arch)) continue;
     NVFP4_TRY(f(variant_at(i), kPlain));
     NVFP4_TRY(f(variant_at(i), kGeneral));
-    if (variant_at(i).entries[kEntryScaled] != nullptr) NVFP4_TRY(f(variant_at(i), kScaled));
-    if (variant_at(i).entries[kEntryOnce] != nullptr) NVFP4_TRY(f(variant_at(i), kOnce));
+    if (variant_at(i).has(kOperation_scaled)) NVFP4_TRY(f(variant_at(i), kScaled));
     NVFP4_TRY(f(variant_at(i), kWrapping));
   }
   return NVFP4_SUCCESS;
@@ -303,7 +299,6 @@ nvfp4_status enqueue_product(const Site& site, const Variant& variant, Product p
   PreparedGemm prepared{};
   NVFP4_TRY(check_gemm(&g, Caller::run, &checked));
   NVFP4_TRY(prepare_gemm(site, checked, &prepared));
-  if (product != kOnce) prepared.loaded.kernels[kEntryOnce] = nullptr;
   return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
 }
 

@@ -60,7 +60,7 @@ int32_t epilogue_of(const nvfp4_gemm_desc& g, const Plan& plan) {
   const bool scaled = kind == kEpilogueScaled && family.has_fast_scales != nullptr &&
                       family.has_fast_scales(g, plan);
   const bool has_entry =
-      !plan.gated || (!plan.grouped && plan.variant->entries[kEntryGatedPlain] != nullptr);
+      !plan.gated || (!plan.grouped && plan.variant->has(kOperation_gated_plain));
   const bool fast = has_entry && (scaled || kind <= family.last_fast_epilogue);
   return fast ? NVFP4_EPILOGUE_FAST : NVFP4_EPILOGUE_GENERAL;
 }
@@ -71,7 +71,7 @@ void describe_tiles(const nvfp4_gemm_desc& g, const Plan& plan, int32_t sm_count
   info->variant = v.name;
   info->variant_index = index_in(plan.arch(), v);
   info->tile_m = number(v.tile_tokens);
-  info->tile_n = number(plan.gated ? v.gated.columns : v.tile_weights);
+  info->tile_n = number(plan.entry().columns);
   info->tile_k = number(v.tile_k);
   info->tile_ctas = number(v.tile_ctas);
   info->tiles = static_cast<int32_t>(int64_t{plan.tiles_m} * plan.tiles_n * g.l);
@@ -81,10 +81,10 @@ void describe_tiles(const nvfp4_gemm_desc& g, const Plan& plan, int32_t sm_count
   info->grid_ctas = number(count_ctas(plan, sm_count));
   info->cta_threads = number(v.threads);
   info->ctas_per_sm = number(v.ctas_per_sm);
-  info->stages = number(plan.gated ? v.gated.stages : v.stages);
-  info->stage_bytes = number(plan.gated ? v.gated.stage_bytes : v.stage_bytes);
+  info->stages = number(plan.entry().stages);
+  info->stage_bytes = number(plan.entry().stage_bytes);
   info->shared_bytes = number(plan.shared_bytes);
-  info->tmem_columns = number(plan.gated ? v.gated.tmem_columns : v.tmem_columns);
+  info->tmem_columns = number(plan.entry().tmem_columns);
 }
 
 }  // namespace

@@ -26,24 +26,4 @@ struct GateParams {
 };
 static_assert(sizeof(GateParams) == 40 && NVFP4_OFFSET_IS(GateParams, alpha2, 24));
 
-// Numbers by which the host plans and launches a tile's entry for gated products. They are 0 if the
-// tile has none. Each family sets those of its tiles.
-struct GatedNumbers {
-  uint32_t columns;  // columns of D in a tile
-  uint32_t stages, stage_bytes, shared_bytes, tmem_columns, max_split;
-  uint32_t entries;  // 2: one of them is for plain products
-};
-template <typename Tile>
-constexpr GatedNumbers kGatedNumbers{};
-template <typename Gated>
-constexpr GatedNumbers gated_numbers(uint32_t entries) {
-  return {Gated::kColumnsOfD,
-          Gated::kStages,
-          Gated::kStageBytes,
-          Gated::kSharedBytes,
-          Gated::kColumnsAllocated,
-          Gated::kMaxSplit,
-          entries};
-}
-
 }  // namespace nvfp4

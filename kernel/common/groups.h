@@ -20,15 +20,4 @@ struct GroupParams {
 };
 static_assert(sizeof(GroupParams) == 48 && NVFP4_OFFSET_IS(GroupParams, capacity, 40));
 
-// Number of a tile's entries for grouped products. grouped.def of a family lists such tiles.
-template <typename Tile>
-constexpr uint32_t kGroupedEntries = 0;
-// Shared memory of a CTA of these entries.
-template <typename Tile>
-constexpr uint32_t kGroupedSharedBytes = Tile::kSharedBytes;
-// The shared memory of a CTA of the entry for grouped gated products, where the tile has one
-// (grouped_gated.def); else 0.
-template <typename Tile>
-constexpr uint32_t kGroupedGatedSharedBytes = 0;
-
 }  // namespace nvfp4

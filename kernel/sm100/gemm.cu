@@ -237,8 +237,9 @@ __device__ void tear_down(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp) {
   ptx::tcgen05_dealloc<Tile::kCtaGroup, Tile::kColumnsAllocated>(tmem);
 }
 
-template <typename Tile, bool kGeneral, bool kScales>
+template <typename Entry>
 __device__ void gemm_sm100(const Sm100Params& p) {
+  using Tile = typename Entry::Tile;
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   // An earlier grid may still be writing the row counts of the groups.
@@ -246,50 +247,18 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   const Cta<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
   if (!cta.has_tile()) return;
   const uint32_t tmem = set_up(cta, warp);
-  run_role<Tile, kGeneral, kScales>(cta, tmem, warp, lane);
+  run_role<Tile, Entry::kGeneral, Entry::kScales>(cta, tmem, warp, lane);
   tear_down(cta, tmem, warp);
 }
 
+template <typename Entry>
+using Sm100ParamsOf = typename Sm100Argument<Entry::kGrouped, Entry::kGated>::Params;
+
 }  // namespace nvfp4
 
-// Each row of tiles.def has three entries. The first computes any product whose D has no scales.
-// The second is for products that the fast epilogue (epilogue.cuh) can store. The third is for
-// products whose D has scales.
-#define SM100_ENTRY_OF(Params, gemm, label, suffix, tile, ...)                             \
-  NVFP4_IF_WANTED(                                                                         \
-      label, suffix,                                                                       \
-      extern "C" __global__ void __launch_bounds__(nvfp4::tile::kThreads, 1)               \
-          nvfp4_gemm_sm100_##label##suffix(const __grid_constant__ nvfp4::Params params) { \
-            nvfp4::gemm_sm100<__VA_ARGS__>(gemm);                                          \
-          })
-#define SM100_ENTRY(label, suffix, tile, general, scales) \
-  SM100_ENTRY_OF(Sm100Params, params, label, suffix, tile, nvfp4::tile, general, scales)
-#define SM100_ENTRIES(label, tile)               \
-  SM100_ENTRY(label, , tile, true, false)        \
-  SM100_ENTRY(label, _plain, tile, false, false) \
-  SM100_ENTRY(label, _scaled, tile, true, true)
-#define SM100_TILE(weights, tokens) SM100_ENTRIES(weights##x##tokens, Sm100Tile##weights##x##tokens)
-#include "kernel/sm100/tiles.def"
-
-// Each row of grouped.def has two entries for grouped products: one with the general epilogue and
-// one with the fast one.
-#define SM100_GROUPED_ENTRY(label, suffix, tile, general)              \
-  SM100_ENTRY_OF(Sm100GroupedParams, params.gemm, label, suffix, tile, \
-                 nvfp4::Sm100Grouped<nvfp4::tile>, general, false)
-#define SM100_GROUPED_TILE(label, tile)            \
-  SM100_GROUPED_ENTRY(label, _grouped, tile, true) \
-  SM100_GROUPED_ENTRY(label, _grouped_plain, tile, false)
-#include "kernel/sm100/grouped.def"
-
-// Each row of gated.def has one entry, for gated products.
-#define SM100_GATED_ENTRY(label, tile) \
-  SM100_ENTRY_OF(Sm100GatedParams, params.gemm, label, _gated, tile, nvfp4::tile, true, false)
-#define SM100_GATED_TILE(weights, tokens) \
-  SM100_GATED_ENTRY(weights##x##tokens, Sm100Gated##weights##x##tokens)
-#include "kernel/sm100/gated.def"
-
-// Each row of grouped_gated.def has one entry, for grouped products that are also gated.
-#define SM100_GROUPED_GATED_TILE(label, tile)                                             \
-  SM100_ENTRY_OF(Sm100GroupedGatedParams, params.gated.gemm, label, _grouped_gated, tile, \
-                 nvfp4::Sm100Grouped<nvfp4::tile>, true, false)
-#include "kernel/sm100/grouped_gated.def"
+#define ENTRY(label, operation)                                                          \
+  NVFP4_ENTRY(                                                                           \
+      sm100, label, operation, __launch_bounds__(nvfp4::Sm100Tile_##label::kThreads, 1), \
+      nvfp4::Sm100ParamsOf<nvfp4::Sm100_##operation<nvfp4::Sm100Tile_##label>>,          \
+      nvfp4::gemm_sm100<nvfp4::Sm100_##operation<nvfp4::Sm100Tile_##label>>(gemm_of(params)))
+#include "kernel/sm100/entries.def"

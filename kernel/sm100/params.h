@@ -64,6 +64,32 @@ struct Sm100GroupedGatedParams {
 };
 static_assert(NVFP4_OFFSET_IS(Sm100GroupedGatedParams, groups, sizeof(Sm100GatedParams)));
 
+// The argument of an entry, by what it computes, and the common part of it.
+template <bool kGrouped, bool kGated>
+struct Sm100Argument {
+  using Params = Sm100Params;
+};
+template <>
+struct Sm100Argument<true, false> {
+  using Params = Sm100GroupedParams;
+};
+template <>
+struct Sm100Argument<false, true> {
+  using Params = Sm100GatedParams;
+};
+template <>
+struct Sm100Argument<true, true> {
+  using Params = Sm100GroupedGatedParams;
+};
+NVFP4_HOST_DEVICE constexpr const Sm100Params& gemm_of(const Sm100Params& p) { return p; }
+NVFP4_HOST_DEVICE constexpr const Sm100Params& gemm_of(const Sm100GroupedParams& p) {
+  return p.gemm;
+}
+NVFP4_HOST_DEVICE constexpr const Sm100Params& gemm_of(const Sm100GatedParams& p) { return p.gemm; }
+NVFP4_HOST_DEVICE constexpr const Sm100Params& gemm_of(const Sm100GroupedGatedParams& p) {
+  return p.gated.gemm;
+}
+
 constexpr uint32_t kTokenGroup = 8;         // token tiles
 constexpr uint32_t kScaleMapElements = 64;  // 8-byte elements in a tile of scales
 constexpr uint32_t kBoxSide = 32;           // rows and columns of D in a box: a warp's sub-tile

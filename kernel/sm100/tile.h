@@ -5,8 +5,6 @@
 
 #include <cstdint>
 
-#include "kernel/common/gate.h"
-#include "kernel/common/groups.h"
 #include "kernel/common/hardware.h"
 #include "kernel/common/host_device.h"
 #include "kernel/common/scale_tile.h"
@@ -118,7 +116,6 @@ struct Sm100Tile {
 
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr bool kWorkspaceTokens = false;
-  static constexpr bool kHasScaledEntry = true;
   static constexpr bool kUe8m0Weights = true;  // and tokens
   // K partitions: 1, 2 or 4. Tiles of 256 tokens, and pairs, are for problems that fill the machine
   // without split-K.
@@ -146,7 +143,7 @@ struct Sm100Tile {
 };
 
 #define SM100_TILE(weights, tokens) \
-  using Sm100Tile##weights##x##tokens = Sm100Tile<tokens, weights / 128>;
+  using Sm100Tile_##weights##x##tokens = Sm100Tile<tokens, weights / 128>;
 #include "kernel/sm100/tiles.def"
 
 // A tile in the entries for grouped products (common/groups.cuh). The rows of a group begin
@@ -160,21 +157,31 @@ struct Sm100Grouped : Tile {
   static_assert(Tile::kCtas == 1 && !Tile::kSeveralTiles);
 };
 
-#define SM100_GROUPED_TILE(label, tile) \
-  template <>                           \
-  inline constexpr uint32_t kGroupedEntries<tile> = 2;
-#include "kernel/sm100/grouped.def"
+// A tile in the entries for gated products (gated.cuh).
+template <typename Tile>
+using Sm100Gated = Sm100Tile<Tile::kTokens, Tile::kCtas, true>;
 
-#define SM100_GATED_TILE(weights, tokens)                                      \
-  using Sm100Gated##weights##x##tokens = Sm100Tile<tokens, 1, true>;           \
-  template <>                                                                  \
-  inline constexpr GatedNumbers kGatedNumbers<Sm100Tile##weights##x##tokens> = \
-      gated_numbers<Sm100Gated##weights##x##tokens>(1);
-#include "kernel/sm100/gated.def"
-
-#define SM100_GROUPED_GATED_TILE(label, tile) \
-  template <>                                 \
-  inline constexpr uint32_t kGroupedGatedSharedBytes<Sm100Tile##label> = tile::kSharedBytes;
-#include "kernel/sm100/grouped_gated.def"
+// What each operation (kernel/common/operations.h) makes of a tile, whether its entry has the
+// general epilogue, and whether D has scales.
+template <typename TileOfEntry, bool kGeneralEpilogue, bool kScalesOfD>
+struct Sm100Entry : TileOfEntry {
+  using Tile = TileOfEntry;
+  static constexpr bool kGeneral = kGeneralEpilogue;
+  static constexpr bool kScales = kScalesOfD;
+};
+template <typename Tile>
+using Sm100_any = Sm100Entry<Tile, true, false>;
+template <typename Tile>
+using Sm100_plain = Sm100Entry<Tile, false, false>;
+template <typename Tile>
+using Sm100_scaled = Sm100Entry<Tile, true, true>;
+template <typename Tile>
+using Sm100_grouped = Sm100Entry<Sm100Grouped<Tile>, true, false>;
+template <typename Tile>
+using Sm100_grouped_plain = Sm100Entry<Sm100Grouped<Tile>, false, false>;
+template <typename Tile>
+using Sm100_gated = Sm100Entry<Sm100Gated<Tile>, true, false>;
+template <typename Tile>
+using Sm100_grouped_gated = Sm100Entry<Sm100Grouped<Sm100Gated<Tile>>, true, false>;
 
 }  // namespace nvfp4

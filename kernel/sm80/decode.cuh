@@ -14,10 +14,9 @@
 
 #include "kernel/ptx/convert.cuh"
 #include "kernel/ptx/mma.cuh"
+#include "kernel/sm80/tile.h"
 
 namespace nvfp4 {
-
-enum class Sm80Type { f16, bf16 };
 
 // Powers of two that ptxas does not know: a left shift by one of them is a multiplication, which
 // runs beside the ALU, where ptxas would give some of them to the ALU. The grid is one of x alone.

@@ -18,6 +18,7 @@
 //   products and the accumulator. Then warps are added first to last, then partitions first to
 //   last. The bits depend only on the sizes, `split` and the number of warps. Both images give the
 //   same bits, and those of a token do not depend on the other tokens.
+#include "kernel/common/some_entries.h"
 #include "kernel/ptx/async_copy.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/memory.cuh"
@@ -88,8 +89,10 @@ __device__ void finish_80(const Sm80Cta<Tile>& cta) {
   store_d_80(cta.p, cta.at, sums, share);
 }
 
-template <typename Tile, Sm80Type kType>
+template <typename Variant>
 __device__ void gemm_sm80(const Sm80Params& p) {
+  using Tile = typename Variant::Tile;
+  constexpr Sm80Type kType = Variant::kType;
   extern __shared__ __align__(128) uint8_t shared[];
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const Sm80Cta<Tile> cta(p, ptx::shared_address(shared));
@@ -137,18 +140,13 @@ __device__ void add_sm80(const Sm80Params& p) {
 
 }  // namespace nvfp4
 
-#define SM80_ENTRY(type, tokens, warps)                                                    \
-  extern "C" __global__ void __launch_bounds__(nvfp4::Sm80Tile<tokens, warps>::kThreads,   \
-                                               nvfp4::Sm80Tile<tokens, warps>::kCtasPerSm) \
-      nvfp4_gemm_sm80_##type##_64x##tokens##w##warps(                                      \
-          const __grid_constant__ nvfp4::Sm80Params params) {                              \
-    nvfp4::gemm_sm80<nvfp4::Sm80Tile<tokens, warps>, nvfp4::Sm80Type::type>(params);       \
-  }
-#define SM80_TILE(tokens, warps) \
-  SM80_ENTRY(f16, tokens, warps) \
-  SM80_ENTRY(bf16, tokens, warps)
-#include "kernel/sm80/tiles.def"
-#undef SM80_ENTRY
+#define ENTRY(label, operation)                                                                \
+  NVFP4_ENTRY(sm80, label, operation,                                                          \
+              __launch_bounds__(nvfp4::Sm80_##operation<nvfp4::Sm80Tile_##label>::kThreads,    \
+                                nvfp4::Sm80_##operation<nvfp4::Sm80Tile_##label>::kCtasPerSm), \
+              nvfp4::Sm80Params,                                                               \
+              nvfp4::gemm_sm80<nvfp4::Sm80_##operation<nvfp4::Sm80Tile_##label>>(params))
+#include "kernel/sm80/entries.def"
 
 // The entries of the images without clusters.
 #if __CUDA_ARCH__ < 900

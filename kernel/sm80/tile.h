@@ -99,19 +99,23 @@ struct Sm80Tile {
   static_assert(kSm80MostCluster % kWarps == 0);
 };
 
-// An mma.sync tile with the members that other families' tiles have. Its stages are those of all
-// warps' rings together.
-template <uint32_t kTokens, uint32_t kWarps>
+// Type of the tokens.
+enum class Sm80Type { f16, bf16 };
+
+// An mma.sync tile for a type of tokens, with the members that other families' tiles have. Its
+// stages are those of all warps' rings together.
+template <uint32_t kTokens, uint32_t kWarps, Sm80Type kTokenType>
 struct Sm80Variant : Sm80Tile<kTokens, kWarps> {
+  static constexpr Sm80Type kType = kTokenType;
   using Tile = Sm80Tile<kTokens, kWarps>;
   static constexpr uint32_t kK = kSm80BlockK;
   static constexpr uint32_t kCtas = 1;
   static constexpr uint32_t kStages = kWarps * Tile::kStages;
   static constexpr uint32_t kStageBytes = sm80_stage_bytes(kTokens);
   static constexpr uint32_t kSharedBytes = Tile::shared_bytes(kTokens, 1);
+  static constexpr uint32_t kColumnsOfD = kSm80Weights;
   static constexpr uint32_t kColumnsAllocated = 0;
   static constexpr bool kWorkspaceTokens = false;
-  static constexpr bool kHasScaledEntry = false;
   static constexpr bool kBatchInvariant = kWarps == 4;  // the bits follow from the number of warps
   static constexpr bool kStoresByTma = false;
   static constexpr bool kSeveralTiles = false;
@@ -119,7 +123,13 @@ struct Sm80Variant : Sm80Tile<kTokens, kWarps> {
   static constexpr uint32_t kDecodingWarps = 0;
   static constexpr uint32_t kMaxSplit = kSm80MostCluster;
 };
-#define SM80_TILE(tokens, warps) using Sm80Variant_##tokens##w##warps = Sm80Variant<tokens, warps>;
+#define SM80_TILE(tokens, warps)                                                        \
+  using Sm80Tile_f16_64x##tokens##w##warps = Sm80Variant<tokens, warps, Sm80Type::f16>; \
+  using Sm80Tile_bf16_64x##tokens##w##warps = Sm80Variant<tokens, warps, Sm80Type::bf16>;
 #include "kernel/sm80/tiles.def"
+
+// The one operation (kernel/common/operations.h).
+template <typename Tile>
+using Sm80_any = Tile;
 
 }  // namespace nvfp4

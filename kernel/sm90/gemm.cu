@@ -496,72 +496,19 @@ __device__ void gemm_sm90(const Sm90Params& p) {
   }
 }
 
+template <typename Tile>
+using Sm90ParamsOf = typename Sm90Argument<Tile::kGrouped, Tile::kGated>::Params;
+
 }  // namespace nvfp4
 
-// Each row of tiles.def has these entries: one for any product, one for the fast epilogue, and
-// where the row says `once`, one for the fast epilogue with a single tile per CTA (tile.h). The
-// entries state a number of registers. With a bound on threads instead, ptxas would use every
+// An entry states a number of registers. With a bound on threads instead, ptxas would use every
 // register.
-#define NVFP4_GEMM_SM90_ENTRY_OF(Params, gemm, tile, suffix, ...)                        \
-  NVFP4_IF_WANTED(                                                                       \
-      tile, suffix,                                                                      \
-      extern "C" __global__ void __maxnreg__(nvfp4::__VA_ARGS__::kRegisters)             \
-          nvfp4_gemm_sm90_##tile##suffix(const __grid_constant__ nvfp4::Params params) { \
-            nvfp4::gemm_sm90<nvfp4::__VA_ARGS__>(gemm);                                  \
-          })
-#define NVFP4_GEMM_SM90_ENTRY(tile, suffix, ...) \
-  NVFP4_GEMM_SM90_ENTRY_OF(Sm90Params, params, tile, suffix, __VA_ARGS__)
-#define NVFP4_GEMM_SM90_ONCE_no(tile, Tile) static_assert(!nvfp4::kHasOnceEntry<nvfp4::Tile>);
-#define NVFP4_GEMM_SM90_ONCE_yes(tile, Tile)        \
-  static_assert(nvfp4::kHasOnceEntry<nvfp4::Tile>); \
-  NVFP4_GEMM_SM90_ENTRY(tile, _once, Sm90Once<nvfp4::Tile>)
-#define NVFP4_GEMM_SM90_SCALED(tile, Tile)     \
-  static_assert(nvfp4::Tile::kHasScaledEntry); \
-  NVFP4_GEMM_SM90_ENTRY(tile, _scaled, Sm90Scaled<nvfp4::Tile>)
-#define NVFP4_GEMM_SM90_SCALED_decoded(...)
-#define NVFP4_GEMM_SM90_SCALED_workspace(tile, Tile) NVFP4_GEMM_SM90_SCALED(tile, Tile)
-#define NVFP4_GEMM_SM90_ENTRIES(tile, Tile, once)             \
-  NVFP4_GEMM_SM90_ENTRY(tile, , Tile)                         \
-  NVFP4_GEMM_SM90_ENTRY(tile, _plain, Sm90Plain<nvfp4::Tile>) \
-  NVFP4_GEMM_SM90_ONCE_##once(tile, Tile)
-#define NVFP4_GEMM_SM90_MXFP4_ONCE_no(tile, Tile)
-#define NVFP4_GEMM_SM90_MXFP4_ONCE_yes(tile, Tile) \
-  NVFP4_GEMM_SM90_ENTRY(tile, _mxfp4_once, Sm90Mxfp4<nvfp4::Sm90Once<nvfp4::Tile>>)
-#define NVFP4_GEMM_SM90_MXFP4_ENTRIES(tile, Tile, once)                         \
-  NVFP4_GEMM_SM90_ENTRY(tile, _mxfp4, Sm90Mxfp4<nvfp4::Sm90Plain<nvfp4::Tile>>) \
-  NVFP4_GEMM_SM90_MXFP4_ONCE_##once(tile, Tile)
-#define SM90_TINY_TILE(weights, tokens, ...) \
-  NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens, yes)
-#define SM90_WIDE_TILE(weights, tokens, source, sums, groups, stages, ahead, first, slots, steps, \
-                       early, rows, consumer, loader, once, clocks)                               \
-  NVFP4_GEMM_SM90_ENTRIES(weights##x##tokens, Sm90Tile##weights##x##tokens, once)                 \
-  NVFP4_GEMM_SM90_SCALED_##source(weights##x##tokens, Sm90Tile##weights##x##tokens)
-#define SM90_A16_TILE(weights, tokens, sums, groups, stages, ahead, slots, steps, rows, consumer, \
-                      loader, once, f16_clocks, bf16_clocks)                                      \
-  NVFP4_GEMM_SM90_ENTRIES(f16_##weights##x##tokens, Sm90TileF16_##weights##x##tokens, once)       \
-  NVFP4_GEMM_SM90_ENTRIES(bf16_##weights##x##tokens, Sm90TileBf16_##weights##x##tokens, once)     \
-  NVFP4_GEMM_SM90_MXFP4_ENTRIES(bf16_##weights##x##tokens, Sm90TileBf16_##weights##x##tokens, once)
-#include "kernel/sm90/tiles.def"
-
-// The rows of grouped.def also have an entry for grouped products.
-#define SM90_GROUPED_TILE(label, tile)                                      \
-  NVFP4_GEMM_SM90_ENTRY_OF(Sm90GroupedParams, params.gemm, label, _grouped, \
-                           Sm90Grouped<nvfp4::tile>)
-#include "kernel/sm90/grouped.def"
-
-// Each row of gated.def has two entries for gated products, one of them with the fast epilogue.
-#define NVFP4_GEMM_SM90_GATED_ENTRY(label, suffix, ...) \
-  NVFP4_GEMM_SM90_ENTRY_OF(Sm90GatedParams, params.gemm, label, suffix, __VA_ARGS__)
-#define SM90_GATED_TILE(label, tile, ...)                            \
-  NVFP4_GEMM_SM90_GATED_ENTRY(label, _gated, Sm90Gated<nvfp4::tile>) \
-  NVFP4_GEMM_SM90_GATED_ENTRY(label, _gated_plain, Sm90Plain<nvfp4::Sm90Gated<nvfp4::tile>>)
-#include "kernel/sm90/gated.def"
-
-// And those of grouped_gated.def one for grouped gated products.
-#define SM90_GROUPED_GATED_TILE(label, tile)                                                 \
-  NVFP4_GEMM_SM90_ENTRY_OF(Sm90GroupedGatedParams, params.gated.gemm, label, _grouped_gated, \
-                           Sm90GroupedGated<nvfp4::tile>)
-#include "kernel/sm90/grouped_gated.def"
+#define ENTRY(label, operation)                                                          \
+  NVFP4_ENTRY(sm90, label, operation,                                                    \
+              __maxnreg__(nvfp4::Sm90_##operation<nvfp4::Sm90Tile_##label>::kRegisters), \
+              nvfp4::Sm90ParamsOf<nvfp4::Sm90_##operation<nvfp4::Sm90Tile_##label>>,     \
+              nvfp4::gemm_sm90<nvfp4::Sm90_##operation<nvfp4::Sm90Tile_##label>>(gemm_of(params)))
+#include "kernel/sm90/entries.def"
 
 extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
                                              nvfp4::kRegistersPerSm / nvfp4::kTokenKernelThreads /

@@ -71,4 +71,28 @@ struct Sm90GroupedGatedParams {
 };
 static_assert(NVFP4_OFFSET_IS(Sm90GroupedGatedParams, groups, sizeof(Sm90GatedParams)));
 
+// The argument of an entry, by what it computes, and the common part of it.
+template <bool kGrouped, bool kGated>
+struct Sm90Argument {
+  using Params = Sm90Params;
+};
+template <>
+struct Sm90Argument<true, false> {
+  using Params = Sm90GroupedParams;
+};
+template <>
+struct Sm90Argument<false, true> {
+  using Params = Sm90GatedParams;
+};
+template <>
+struct Sm90Argument<true, true> {
+  using Params = Sm90GroupedGatedParams;
+};
+NVFP4_HOST_DEVICE constexpr const Sm90Params& gemm_of(const Sm90Params& p) { return p; }
+NVFP4_HOST_DEVICE constexpr const Sm90Params& gemm_of(const Sm90GroupedParams& p) { return p.gemm; }
+NVFP4_HOST_DEVICE constexpr const Sm90Params& gemm_of(const Sm90GatedParams& p) { return p.gemm; }
+NVFP4_HOST_DEVICE constexpr const Sm90Params& gemm_of(const Sm90GroupedGatedParams& p) {
+  return p.gated.gemm;
+}
+
 }  // namespace nvfp4

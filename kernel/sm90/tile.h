@@ -12,19 +12,18 @@
 // then.
 #pragma once
 
-#include "kernel/common/groups.h"
 #include "kernel/sm90/tiny/tile.h"
 #include "kernel/sm90/wide/tile.h"
 
 namespace nvfp4 {
 
 #define SM90_TINY_TILE(weights, tokens, ...) \
-  using Sm90Tile##weights##x##tokens = Sm90TinyTile<tokens>;
+  using Sm90Tile_##weights##x##tokens = Sm90TinyTile<tokens>;
 #define SM90_WIDE_TILE(weights, tokens, ...) \
-  using Sm90Tile##weights##x##tokens = Sm90WideTile<weights, tokens>;
-#define SM90_A16_TILE(weights, tokens, ...)                                                   \
-  using Sm90TileF16_##weights##x##tokens = Sm90WideTile<weights, tokens, Sm90TokenType::f16>; \
-  using Sm90TileBf16_##weights##x##tokens = Sm90WideTile<weights, tokens, Sm90TokenType::bf16>;
+  using Sm90Tile_##weights##x##tokens = Sm90WideTile<weights, tokens>;
+#define SM90_A16_TILE(weights, tokens, ...)                                                    \
+  using Sm90Tile_f16_##weights##x##tokens = Sm90WideTile<weights, tokens, Sm90TokenType::f16>; \
+  using Sm90Tile_bf16_##weights##x##tokens = Sm90WideTile<weights, tokens, Sm90TokenType::bf16>;
 #include "kernel/sm90/tiles.def"
 
 // A tile in the fast entry: D in fp16 or bf16 by rows, computed from the sum and the column's terms
@@ -36,32 +35,20 @@ struct Sm90Plain : Tile {
   static constexpr bool kPlain = true;
 };
 
-// A fast tile for grids with one tile per CTA, the usual case for few tokens; it saves 1 %.
+// The same for weights in MXFP4, where tokens are bf16. The entry for every product takes such
+// weights too, with everything that a plain product does not have.
 template <typename Tile>
-struct Sm90Once : Sm90Plain<Tile> {
-  static constexpr bool kSeveralTiles = false;
-};
-template <typename Tile>
-constexpr bool kHasOnceEntry = Tile::kPushesSums&& Tile::kSeveralTiles;
-
-// Either of them for weights in MXFP4, where tokens are bf16. The entry for every product takes
-// such weights too, with everything that a plain product does not have.
-template <typename Entry>
-struct Sm90Mxfp4 : Entry {
+struct Sm90Mxfp4 : Sm90Plain<Tile> {
   static constexpr bool kMxfp4 = true;
-  static_assert(Entry::kPlain && Entry::kUe8m0Weights);
+  static_assert(Tile::kUe8m0Weights);
 };
-template <typename Tile>
-constexpr bool kHasMxfp4Entry = false;
-#define SM90_A16_TILE(weights, tokens, ...) \
-  template <>                               \
-  inline constexpr bool kHasMxfp4Entry<Sm90TileBf16_##weights##x##tokens> = true;
-#include "kernel/sm90/tiles.def"
 
-// A tile in the entry for D with scales, otherwise as plain.
+// A tile in the entry for D with scales, otherwise as plain. With fewer tokens, which warps of the
+// CTA decode, D is small.
 template <typename Tile>
 struct Sm90Scaled : Sm90Plain<Tile> {
   static constexpr bool kScaledD = true;
+  static_assert(Tile::kWorkspaceTokens);
 };
 
 // A tile in the entry for grouped products (grouped.cuh): rows of a group begin anywhere, so a
@@ -85,30 +72,27 @@ struct Sm90Grouped : Tile {
                 kMaxSharedBytes - (Tile::kWorkspaceTokens ? kReservedSharedBytes : 0));
 };
 
-#define SM90_GROUPED_TILE(label, tile)                 \
-  template <>                                          \
-  inline constexpr uint32_t kGroupedEntries<tile> = 1; \
-  template <>                                          \
-  inline constexpr uint32_t kGroupedSharedBytes<tile> = Sm90Grouped<tile>::kSharedBytes;
-#include "kernel/sm90/grouped.def"
-
 // A tile in the entry for gated products (gated.cuh): kColumnsOfD rows of b and as many of b2.
 template <typename Tile>
 using Sm90Gated = Sm90WideTile<Tile::kWeights, Tile::kTokens, Tile::kTokenType,
                                Sm90GatedRow<Tile::kWeights, Tile::kTokens, Tile::kTokenType>>;
 
-#define SM90_GATED_TILE(label, tile, ...) \
-  template <>                             \
-  inline constexpr GatedNumbers kGatedNumbers<tile> = gated_numbers<Sm90Gated<tile>>(2);
-#include "kernel/sm90/gated.def"
-
-// Both.
+// What each operation (kernel/common/operations.h) makes of a tile.
 template <typename Tile>
-using Sm90GroupedGated = Sm90Grouped<Sm90Gated<Tile>>;
-
-#define SM90_GROUPED_GATED_TILE(label, tile) \
-  template <>                                \
-  inline constexpr uint32_t kGroupedGatedSharedBytes<tile> = Sm90GroupedGated<tile>::kSharedBytes;
-#include "kernel/sm90/grouped_gated.def"
+using Sm90_any = Tile;
+template <typename Tile>
+using Sm90_plain = Sm90Plain<Tile>;
+template <typename Tile>
+using Sm90_scaled = Sm90Scaled<Tile>;
+template <typename Tile>
+using Sm90_mxfp4 = Sm90Mxfp4<Tile>;
+template <typename Tile>
+using Sm90_grouped = Sm90Grouped<Tile>;
+template <typename Tile>
+using Sm90_gated = Sm90Gated<Tile>;
+template <typename Tile>
+using Sm90_gated_plain = Sm90Plain<Sm90Gated<Tile>>;
+template <typename Tile>
+using Sm90_grouped_gated = Sm90Grouped<Sm90Gated<Tile>>;
 
 }  // namespace nvfp4

@@ -21,19 +21,18 @@ struct Entry {
 };
 
 template <typename Tile>
-Entry entry(const char* variant, bool gated) {
-  return {variant, gated, Tile::kConsumerWarps, Tile::kColumnsOfD};
+void add_if_grouped(const char* variant, std::vector<Entry>* all) {
+  if (!Tile::kGrouped) return;
+  all->push_back({variant, Tile::kGated, Tile::kConsumerWarps, Tile::kColumnsOfD});
 }
 
 std::vector<Entry> entries() {
   using namespace nvfp4;
-  return {
-#define SM90_GROUPED_TILE(label, tile) entry<Sm90Grouped<tile>>("sm90_" #label "x256", false),
-#include "kernel/sm90/grouped.def"
-#define SM90_GROUPED_GATED_TILE(label, tile) \
-  entry<Sm90GroupedGated<tile>>("sm90_" #label "x256", true),
-#include "kernel/sm90/grouped_gated.def"
-  };
+  std::vector<Entry> all;
+#define ENTRY(label, operation) \
+  add_if_grouped<Sm90_##operation<Sm90Tile_##label>>("sm90_" #label "x256", &all);
+#include "kernel/sm90/entries.def"
+  return all;
 }
 
 // The consumers, the warps that load weights and tokens, and the one that lists tiles.

@@ -6,7 +6,7 @@
 
 using gemm_test::Setting;
 using support::Module;
-using Tile = nvfp4::Sm100Tile256x256;
+using Tile = nvfp4::Sm100Tile_256x256;
 
 namespace {
 

@@ -36,7 +36,7 @@ struct Damage {
   std::string last = "";
 };
 
-// "sm90_64x8x256" has the entries nvfp4_gemm_sm90_64x8, _plain and _once.
+// "sm90_64x8x256" has the entries nvfp4_gemm_sm90_64x8 and _plain.
 std::string entry_of(const std::string& variant) {
   return "nvfp4_gemm_" + variant.substr(0, variant.rfind('x'));
 }
@@ -221,7 +221,7 @@ TEST_CASE("the self test names the variant whose kernel was damaged", "[selftest
   // The first that is wrong is named: so the variants before it passed. All do on a B200 in the
   // test above. An emulated H200 has those of 16-bit tokens before this one, ten tiles after it.
   if (short_of_time(gpu)) {
-    require_named(space, "sm90_64x8x256", "_once", "single-tile product");
+    require_named(space, "sm90_64x8x256", "_plain", "plain product");
   } else if (gpu.info.major != 10 || gemm_test::everything()) {
     require_named(space, variants.back());
   }
@@ -231,7 +231,7 @@ TEST_CASE("the self test names the variant whose kernel was damaged", "[selftest
     require_named(space, variants.front());
     require_named(space, variants[variants.size() / 2]);
   }
-  if (gpu.info.major == 9) require_named(space, "sm90_64x8x256", "_once", "single-tile product");
+  if (gpu.info.major == 9) require_named(space, "sm90_64x8x256", "_plain", "plain product");
   if (gpu.info.major != 9 && gpu.info.major != 10) return;  // mma.sync has no such entry
   require_named(space, gpu.info.major == 9 ? "sm90_64x32x256" : "sm100_128x64x256", "_scaled",
                 "scaled product");
@@ -260,7 +260,7 @@ TEST_CASE("the self test names each variant in turn when its kernel was damaged"
   for (const char* variant : gemm_test::variants()) require_named(space, variant);
   if (gpu.info.major != 9) return;
   for (const char* tile : {"64x1", "64x2", "64x4", "64x8", "128x16", "f16_64x16", "bf16_64x16"})
-    require_named(space, std::string("sm90_") + tile + "x256", "_once", "single-tile product");
+    require_named(space, std::string("sm90_") + tile + "x256", "_plain", "plain product");
   for (const char* type : {"f16", "bf16"})
     for (const char* tile : {"64x16", "64x32", "64x128", "128x128"})
       require_named(space, std::string("sm90_") + type + "_" + tile + "x256");

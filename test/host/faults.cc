@@ -350,8 +350,8 @@ std::vector<const char*> kernel_names() {
 #undef QUANTIZER_ENTRY
   };
   for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i)
-    for (const char* name : nvfp4::variant_at(i).entries)
-      if (name != nullptr) names.push_back(name);
+    for (const nvfp4::Entry& entry : nvfp4::variant_at(i).entries)
+      if (entry.name != nullptr) names.push_back(entry.name);
   return names;
 }
 

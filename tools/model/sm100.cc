@@ -122,15 +122,20 @@ double rounds(int64_t rows, int64_t at_once) { return double((rows + at_once - 1
 std::vector<Kernel> sm100_kernels(const Machine& machine, Tail tail, int64_t m) {
   return {
 #define SM100_TILE(weights, tokens) \
-  sm100_whole<nvfp4::Sm100Tile##weights##x##tokens>(machine, tail, m),
+  sm100_whole<nvfp4::Sm100Tile_##weights##x##tokens>(machine, tail, m),
 #include "kernel/sm100/tiles.def"
   };
 }
 
 Kernel sm100_gated(const Machine& machine, int64_t tile_tokens, int64_t m) {
-#define SM100_GATED_TILE(weights, tokens) \
-  if (tile_tokens == tokens) return gated_kernel<nvfp4::Sm100Gated##weights##x##tokens>(machine, m);
-#include "kernel/sm100/gated.def"
+  using namespace nvfp4;
+#define ENTRY(label, operation)                                          \
+  {                                                                      \
+    using Tile = Sm100_##operation<Sm100Tile_##label>::Tile;             \
+    if (Tile::kGated && !Tile::kGrouped && tile_tokens == Tile::kTokens) \
+      return gated_kernel<Tile>(machine, m);                             \
+  }
+#include "kernel/sm100/entries.def"
   throw std::invalid_argument("no gated entry of this tile");
 }
 

@@ -50,7 +50,6 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr bool kPlain = false;
   static constexpr bool kMxfp4 = false;
   static constexpr bool kScaledD = false;
-  static constexpr bool kHasScaledEntry = false;
   static constexpr bool kGrouped = false;
   static constexpr bool kGated = false;
   static constexpr uint32_t kColumnsOfD = kWeights;

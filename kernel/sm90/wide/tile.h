@@ -40,13 +40,13 @@ struct Sm90WideRow;
 #define SM90_A16_TILE(weights, tokens, sums, groups, stages, ahead, slots, steps, rows, consumer, \
                       loader, ...)                                                                \
   SM90_WIDE_TILE(weights, tokens, natural, sums, groups, stages, ahead, ahead, slots, steps, 0,   \
-                 rows, consumer, loader, no, 0)
+                 rows, consumer, loader, 0)
 #include "kernel/sm90/tiles.def"
 
-// The same tile in the entry for gated products (gated.def).
+// The same tile in the entries for gated products.
 template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile, Sm90TokenType kType>
 struct Sm90GatedRow;
-#define SM90_GATED_TILE(label, tile, weights, tokens, type, stages, rows)           \
+#define SM90_GATED_TILE(weights, tokens, type, stages, rows)                        \
   template <>                                                                       \
   struct Sm90GatedRow<weights, tokens, Sm90TokenType::type>                         \
       : Sm90WideRow<weights, tokens, Sm90TokenType::type != Sm90TokenType::nvfp4> { \
@@ -54,7 +54,7 @@ struct Sm90GatedRow;
     static constexpr uint32_t kStages = stages;                                     \
     static constexpr uint32_t kRowsPerPass = rows;                                  \
   };
-#include "kernel/sm90/gated.def"
+#include "kernel/sm90/tiles.def"
 
 template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile,
           Sm90TokenType kType = Sm90TokenType::nvfp4,
@@ -101,8 +101,6 @@ struct Sm90WideTile : RowOfTile {
   static constexpr bool kPlain = false;
   static constexpr bool kMxfp4 = false;
   static constexpr bool kScaledD = false;
-  // With fewer tokens, which warps of the CTA decode, D is small.
-  static constexpr bool kHasScaledEntry = kWorkspaceTokens;
   static constexpr bool kGrouped = false;
   static constexpr uint32_t kTokenStep = kTokens;  // rows of one token tile, as it is numbered
   static constexpr bool kStoresByTma = false;

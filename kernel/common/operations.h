@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// What a kernel computes. A row of a family's entries.def has an operation for a tile. A kernel's
+// name ends in the operation's suffix. A product is called plain if the fast epilogue can store it.
+// Plain C++, no CUDA.
+#pragma once
+
+#include <cstdint>
+
+namespace nvfp4 {
+
+enum Operation : uint32_t {
+  kOperation_any,    // every product, with one exception: on 10.x no D with scales
+  kOperation_plain,  // plain products
+  // Products whose D has scales: on 10.x all of them, on 9.0 those that are plain otherwise.
+  kOperation_scaled,
+  kOperation_mxfp4,          // plain products with MXFP4 weights
+  kOperation_grouped,        // grouped products
+  kOperation_grouped_plain,  // plain grouped products
+  kOperation_gated,          // gated products
+  kOperation_gated_plain,    // plain gated products
+  kOperation_grouped_gated,  // grouped products that are also gated
+  kOperationCount
+};
+
+}  // namespace nvfp4
+
+#define NVFP4_SUFFIX_any
+#define NVFP4_SUFFIX_plain _plain
+#define NVFP4_SUFFIX_scaled _scaled
+#define NVFP4_SUFFIX_mxfp4 _mxfp4
+#define NVFP4_SUFFIX_grouped _grouped
+#define NVFP4_SUFFIX_grouped_plain _grouped_plain
+#define NVFP4_SUFFIX_gated _gated
+#define NVFP4_SUFFIX_gated_plain _gated_plain
+#define NVFP4_SUFFIX_grouped_gated _grouped_gated
