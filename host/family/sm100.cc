@@ -33,7 +33,7 @@ constexpr int64_t kMaxTiledScales = int64_t{1} << 62;  // per operand, so that b
 // CTAs that share a tile along K form a cluster. The planner splits K only if all clusters run at
 // once. `ctas` is the number of CTAs that can, as the model places them (36 clusters of 4).
 struct Split {
-  uint32_t parts;
+  uint32_t partitions;
   int64_t ctas;
 };
 constexpr Split kSplits[] = {{1, 148}, {2, 148}, {4, 144}};
@@ -45,7 +45,7 @@ constexpr int64_t kFewestStages = 4;
 // Fitted times of the machine in nanoseconds: start of a launch until its first copy arrives; start
 // of the next CTA on an SM; latency of k-blocks in flight; time from the last product of a k-block
 // to the next load into its stage.
-constexpr double kStart = 1315, kNextCta = 1190, kLatency = 1118, kTurn = 32;
+constexpr double kStart = 1315, kNextCta = 1190, kLatency = 1118, kRefill = 32;
 // Time from a tile's last product until its sums are known to be complete.
 constexpr double kProductsSeen = 52;
 // Bytes per nanosecond, from tools/model/parameters.def: into one SM, from DRAM, from L2 to all
@@ -81,7 +81,7 @@ uint32_t box_tokens(int64_t m, const Variant& v) {
 
 struct Work {
   int64_t token_tiles, weight_tiles;  // weight_tiles counts all batches
-  int64_t fillings;                   // k-blocks of a CTA
+  int64_t k_blocks;                   // k-blocks of a CTA
   int64_t rows;                       // rows of a tile
   double box;                         // rows of tokens that a CTA loads
 };
@@ -97,11 +97,11 @@ double products(const Variant& v, const Work& work) {
 }
 
 // Time from the last MMA to the last store, without the exchange between CTAs.
-double epilogue(const Variant& v, const Work& work, int64_t parts) {
-  if (parts == 1) return kSubTile * v.tile_tokens / 32;
-  const int64_t at_once = std::min<int64_t>(v.tile_tokens / parts, 32);
-  const double rows = double(ceil_div(work.rows, at_once * parts) * at_once);
-  return rows / 32 * ((parts - 1) * kPut + kAdd);
+double epilogue(const Variant& v, const Work& work, int64_t partitions) {
+  if (partitions == 1) return kSubTile * v.tile_tokens / 32;
+  const int64_t at_once = std::min<int64_t>(v.tile_tokens / partitions, 32);
+  const double rows = double(ceil_div(work.rows, at_once * partitions) * at_once);
+  return rows / 32 * ((partitions - 1) * kPut + kAdd);
 }
 
 // Times of a wave, and of each further tile of its CTAs.
@@ -110,40 +110,41 @@ struct Times {
 };
 
 Times times_of(const Variant& v, const Work& work, const Split& split, int64_t active) {
-  const double in_flight = std::min<int64_t>(work.fillings, v.stages);
+  const double in_flight = std::min<int64_t>(work.k_blocks, v.stages);
   // A row of a k-block has 128 bytes of codes and 16 of scales.
   const double weight_bytes = v.tile_weights / v.tile_ctas * 144.0;
   const double stage_bytes = v.stage_bytes - 128 * (double(v.tile_tokens) / v.tile_ctas - work.box);
-  const double weights =
-      std::min(work.weight_tiles * split.parts * v.tile_ctas, ceil_div(active, work.token_tiles));
-  const double tokens = std::min(active, work.token_tiles * split.parts * v.tile_ctas);
+  const double weights = std::min(work.weight_tiles * split.partitions * v.tile_ctas,
+                                  ceil_div(active, work.token_tiles));
+  const double tokens = std::min(active, work.token_tiles * split.partitions * v.tile_ctas);
   const double unique = weights * weight_bytes + tokens * (stage_bytes - weight_bytes);
   const double all = stage_bytes * active;
   const double first = together(kLatency, in_flight * stage_bytes / kPort,
                                 in_flight * unique / kDram, in_flight * all / kFabric);
-  const double next = std::max(products(v, work), (first + kTurn) / v.stages);
-  const double pushed = 4.0 * v.tile_weights * work.rows * (split.parts - 1) / split.parts;
-  const double met = split.parts * v.tile_ctas > 1 ? kMeeting + pushed / kPushed : 0;
-  const double end = epilogue(v, work, split.parts);
-  const double wave = first + (work.fillings - in_flight) * next + end + met;
+  const double next = std::max(products(v, work), (first + kRefill) / v.stages);
+  const double pushed =
+      4.0 * v.tile_weights * work.rows * (split.partitions - 1) / split.partitions;
+  const double met = split.partitions * v.tile_ctas > 1 ? kMeeting + pushed / kPushed : 0;
+  const double end = epilogue(v, work, split.partitions);
+  const double wave = first + (work.k_blocks - in_flight) * next + end + met;
   // Loads continue during an epilogue, and so do the MMAs if there is a second accumulator.
-  const double multiplied = work.fillings * products(v, work) + kProductsSeen;
+  const double multiplied = work.k_blocks * products(v, work) + kProductsSeen;
   const double summed = v.accumulators > 1 ? std::max(multiplied, end) : multiplied + end;
-  return {wave, together(work.fillings * next, summed, 0, 0)};
+  return {wave, together(work.k_blocks * next, summed, 0, 0)};
 }
 
 int64_t nanoseconds(const nvfp4_gemm_desc& desc, const Variant& v, int64_t tiles,
                     const Split& split) {
   const int64_t stages = std::max<int64_t>(ceil_div(desc.k, v.tile_k), 1);
   const Work work{ceil_div(desc.m, v.tile_tokens), tiles / ceil_div(desc.m, v.tile_tokens),
-                  ceil_div(stages, split.parts), std::min<int64_t>(desc.m, v.tile_tokens),
+                  ceil_div(stages, split.partitions), std::min<int64_t>(desc.m, v.tile_tokens),
                   double(box_tokens(desc.m, v))};
-  const int64_t ctas = tiles * split.parts * v.tile_ctas;
+  const int64_t ctas = tiles * split.partitions * v.tile_ctas;
   const int64_t full = ctas / split.ctas, rest = ctas % split.ctas;
   if (v.several_tiles) {
     const Times times = times_of(v, work, split, std::min(ctas, split.ctas));
-    const int64_t turns = full + (rest > 0);
-    return static_cast<int64_t>(kStart + times.wave + (turns - 1) * times.tile);
+    const int64_t iterations = full + (rest > 0);
+    return static_cast<int64_t>(kStart + times.wave + (iterations - 1) * times.tile);
   }
   double all = kStart + full * times_of(v, work, split, split.ctas).wave;
   if (rest > 0) all += times_of(v, work, split, rest).wave;
@@ -171,15 +172,17 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
     return true;
   }
   for (const Split& split : kSplits) {
-    const int64_t ctas = tiles * split.parts * v.tile_ctas;
+    const int64_t ctas = tiles * split.partitions * v.tile_ctas;
     const bool runs =
-        ctas <= split.ctas && split.parts * kFewestStages <= ceil_div(desc.k, v.tile_k);
-    const bool may = split.parts <= v.max_split && desc.batch_invariant == 0 && runs;
-    if (split.parts > 1 && !may) continue;
-    if (!is_taken_unasked(kProofs, v.family, arch.family, v.tile_ctas, split.parts)) continue;
+        ctas <= split.ctas && split.partitions * kFewestStages <= ceil_div(desc.k, v.tile_k);
+    const bool may = split.partitions <= v.max_split && desc.batch_invariant == 0 && runs;
+    if (split.partitions > 1 && !may) continue;
+    if (!is_taken_unasked(kProofs, v.family, arch.family, v.tile_ctas, split.partitions)) continue;
     const int64_t cost = nanoseconds(desc, v, tiles, split);
     if (choice->variant != nullptr && cost >= choice->cost) continue;
-    *choice = {&v, split.parts, split.parts * v.tile_ctas, v.several_tiles, tiles, 0, ctas, cost};
+    *choice = {
+        &v,  split.partitions, split.partitions * v.tile_ctas, v.several_tiles, tiles, 0, ctas,
+        cost};
   }
   return true;
 }

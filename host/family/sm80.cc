@@ -48,9 +48,9 @@ constexpr int64_t kIssueF16 = 323, kIssueBf16 = 344, kIssueToken = 2, kIssueHalf
 constexpr int64_t kBytesPercent = 145;
 // Partial sums go to the first CTA of a cluster: a cost per cluster and per partition. Otherwise a
 // kernel of its own adds them, at a cost per byte stored and loaded for a token.
-constexpr int64_t kCluster = 250, kPart = 140, kAddKernel = 2600;
+constexpr int64_t kCluster = 250, kPartition = 140, kAddKernel = 2600;
 constexpr int64_t kBlockBytes = kSm80CodeBytes + kSm80ScaleBytes;
-constexpr int64_t kPartBytes = 2 * kSm80Weights * sizeof(float);
+constexpr int64_t kPartitionBytes = 2 * kSm80Weights * sizeof(float);
 
 // SMs that clusters of this size leave empty on 9.0, the same as in sm90.cc.
 int64_t empty_sms(uint32_t cluster) { return cluster < 3 ? 0 : cluster == 3 ? 24 : 12; }
@@ -82,9 +82,9 @@ int64_t clocks_of_block(const Variant& v, int64_t rows) {
 }
 
 // How a product of m tokens is divided: its tiles, and the K partitions of each.
-struct Cut {
+struct Division {
   int64_t tiles, m;
-  uint32_t parts;
+  uint32_t partitions;
 };
 
 int64_t blocks_of(const nvfp4_gemm_desc& g) {
@@ -101,13 +101,13 @@ int64_t blocks_of_sm(const nvfp4_gemm_desc& g, const Architecture& arch) {
 // warp needs for its k-blocks, or as the SM needs to issue those of all warps, but no less than all
 // weights need to arrive.
 Clocks clocks(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v,
-              const Cut& cut) {
+              const Division& how) {
   const int64_t warps = v.threads / 32;
-  const int64_t trips = ceil_div(ceil_div(blocks_of(g), int64_t{cut.parts}), warps);
-  const int64_t rows = sm80_token_rows(static_cast<uint32_t>(cut.m), v.tile_tokens);
-  const uint32_t cluster = has_clusters(arch) ? cut.parts : 1;
-  const int64_t room = ctas_of_sm(v, shared_bytes_of(v, cut.m, cluster), arch);
-  const int64_t ctas = ceil_div(cut.tiles * cut.parts, arch.sm_count - empty_sms(cluster));
+  const int64_t trips = ceil_div(ceil_div(blocks_of(g), int64_t{how.partitions}), warps);
+  const int64_t rows = sm80_token_rows(static_cast<uint32_t>(how.m), v.tile_tokens);
+  const uint32_t cluster = has_clusters(arch) ? how.partitions : 1;
+  const int64_t room = ctas_of_sm(v, shared_bytes_of(v, how.m, cluster), arch);
+  const int64_t ctas = ceil_div(how.tiles * how.partitions, arch.sm_count - empty_sms(cluster));
   const int64_t waves = ceil_div(ctas, room), last = ctas - (waves - 1) * room;
   const int64_t block = clocks_of_block(v, rows);
   const int64_t least = v.tile_tokens > 8 ? kTripOf16 : kTrip;
@@ -115,44 +115,47 @@ Clocks clocks(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant&
   const int64_t issued = trips * ((waves - 1) * trip(room) + trip(last));
   const int64_t loaded = clocks_of_bytes(arch, blocks_of_sm(g, arch) * kBlockBytes);
   int64_t sums = 0;
-  if (cluster > 1) sums = waves * (kCluster + cut.parts * kPart);
-  if (cluster < cut.parts) sums = kAddKernel + clocks_of_bytes(arch, ctas * rows * kPartBytes);
+  if (cluster > 1) sums = waves * (kCluster + how.partitions * kPartition);
+  if (cluster < how.partitions) {
+    sums = kAddKernel + clocks_of_bytes(arch, ctas * rows * kPartitionBytes);
+  }
   return {std::max(issued, loaded), sums, kStart + (waves - 1) * kNextWave};
 }
 
 // The number of K partitions with the fewest clock cycles. The unsplit tiles are limited to the
 // CTAs of a grid.
-uint32_t best_parts(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v,
-                    int64_t tiles, int64_t m) {
+uint32_t best_partitions(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v,
+                         int64_t tiles, int64_t m) {
   if (!splits_k(arch)) return 1;
   uint32_t best = 1;
   int64_t least = clocks(g, arch, v, {tiles, m, 1}).all();
-  for (const uint32_t parts : kPartsOfK) {
-    if (parts > blocks_of(g) || tiles * parts > kMaxTiles) break;
-    const int64_t cost = clocks(g, arch, v, {tiles, m, parts}).all();
+  for (const uint32_t partitions : kPartitionCounts) {
+    if (partitions > blocks_of(g) || tiles * partitions > kMaxTiles) break;
+    const int64_t cost = clocks(g, arch, v, {tiles, m, partitions}).all();
     if (cost >= least) continue;
     least = cost;
-    best = parts;
+    best = partitions;
   }
   return best;
 }
 
 // For a batch-invariant problem: the number that suits one token with the tile of four warps, so
 // that it depends on N and K alone.
-uint32_t invariant_parts(const nvfp4_gemm_desc& g, const Architecture& arch) {
+uint32_t invariant_partitions(const nvfp4_gemm_desc& g, const Architecture& arch) {
   const bool f16 = g.a_type == NVFP4_TYPE_F16;
   const Variant& v = variant_at(f16 ? kVariant_sm80_f16_64x8w4 : kVariant_sm80_bf16_64x8w4);
-  return best_parts(g, arch, v, ceil_div(g.n, int64_t{kSm80Weights}), 1);
+  return best_partitions(g, arch, v, ceil_div(g.n, int64_t{kSm80Weights}), 1);
 }
 
 bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
                   Choice* choice) {
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
-  const uint32_t parts = desc.batch_invariant != 0 ? invariant_parts(desc, arch)
-                                                   : best_parts(desc, arch, v, tiles, desc.m);
-  const int64_t cost = clocks(desc, arch, v, {tiles, desc.m, parts}).all();
-  *choice = {&v, parts, 1, false, tiles, 0, tiles * parts, cost};
+  const uint32_t partitions = desc.batch_invariant != 0
+                                  ? invariant_partitions(desc, arch)
+                                  : best_partitions(desc, arch, v, tiles, desc.m);
+  const int64_t cost = clocks(desc, arch, v, {tiles, desc.m, partitions}).all();
+  *choice = {&v, partitions, 1, false, tiles, 0, tiles * partitions, cost};
   return choice->ctas <= kMaxTiles;
 }
 
@@ -174,8 +177,8 @@ nvfp4_status complete(const nvfp4_gemm_desc& desc, Plan* plan) {
 // The clock cycles were fitted only on GPUs of 9.0.
 Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   if (!has_clusters(plan.arch())) return {};
-  const Cut cut{plan.grid / plan.split, desc.m, plan.split};
-  return clocks(desc, plan.arch(), *plan.variant, cut);
+  const Division how{plan.grid / plan.split, desc.m, plan.split};
+  return clocks(desc, plan.arch(), *plan.variant, how);
 }
 
 void write_rule(const Architecture& arch, char (&text)[kReasonBytes]) {
@@ -194,7 +197,7 @@ void set_addresses(const nvfp4_gemm_desc& g, Sm80Params* p) {
   p->weight_scales = static_cast<const uint8_t*>(g.b_scales);
   p->tokens = static_cast<const uint8_t*>(g.a);
   p->d = g.d;
-  p->parts = static_cast<float*>(g.workspace);
+  p->partitions = static_cast<float*>(g.workspace);
   p->epilogue = make_epilogue(g);
 }
 
@@ -251,10 +254,10 @@ uint32_t most_shared_bytes(const Architecture& arch, const Variant& v) {
 // would if the launch ran alone.
 uint32_t shared_bytes_beside(const Plan& plan, uint32_t ctas, int32_t sm_count) {
   const int64_t sms = std::max<int64_t>(1, sm_count - empty_sms(plan.cluster));
-  const auto share = static_cast<uint32_t>(ceil_div(int64_t{ctas}, sms));
+  const auto resident = static_cast<uint32_t>(ceil_div(int64_t{ctas}, sms));
   const uint32_t room = plan.arch().shared_bytes + kReserved;
-  if (room / share <= kReserved) return plan.shared_bytes;
-  return std::max(plan.shared_bytes, (room / share - kReserved) / 128 * 128);
+  if (room / resident <= kReserved) return plan.shared_bytes;
+  return std::max(plan.shared_bytes, (room / resident - kReserved) / 128 * 128);
 }
 
 constexpr Family make_family() {

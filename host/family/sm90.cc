@@ -19,7 +19,7 @@ namespace {
 // CTAs were seen to run at once). The last two numbers are the cost of the exchange of sums in
 // clock cycles: for tiles of few tokens, whose sums are pushed, and for the others.
 struct Split {
-  uint32_t parts;
+  uint32_t partitions;
   int64_t empty_sms, clocks_of_few, clocks;
 };
 constexpr Split kSplits[] = {{1, 0, 0, 0},
@@ -49,17 +49,17 @@ constexpr int64_t kNextFewClocks = 1400;
 
 // How tiles are assigned: the first `whole` to one CTA each, the others to a cluster of split.parts
 // CTAs each. If there are tiles of both kinds, the grid has as many clusters as run at once.
-struct Cut {
+struct Assignment {
   const Split* split;
   int64_t whole;
 };
 
 int64_t at_once(const Split& split, const Architecture& arch) {
-  return (arch.sm_count - split.empty_sms) / split.parts * split.parts;
+  return (arch.sm_count - split.empty_sms) / split.partitions * split.partitions;
 }
 
-int64_t ctas_of(const Cut& cut, int64_t tiles, const Architecture& arch) {
-  return cut.whole > 0 ? at_once(*cut.split, arch) : tiles * cut.split->parts;
+int64_t ctas_of(const Assignment& how, int64_t tiles, const Architecture& arch) {
+  return how.whole > 0 ? at_once(*how.split, arch) : tiles * how.split->partitions;
 }
 
 // Sums of tiles for few tokens are pushed, so the tile of a cluster comes first
@@ -67,33 +67,35 @@ int64_t ctas_of(const Cut& cut, int64_t tiles, const Architecture& arch) {
 bool is_for_few(const Variant& v) { return v.tile_tokens <= 16; }
 
 // Cost of a tile that one CTA computes alone, or of a K partition of it, besides the CTA's start.
-Clocks clocks_of_part(const Variant& v, int64_t stages, const Split& split) {
+Clocks clocks_of_partition(const Variant& v, int64_t stages, const Split& split) {
   const int64_t sums = int64_t{v.tile_weights} * v.tile_tokens;  // 4 bytes each, in D 2
-  const int64_t stored = 2 * sums / split.parts / kStoredBytesPerClock;
+  const int64_t stored = 2 * sums / split.partitions / kStoredBytesPerClock;
   const int64_t per_clock = is_for_few(v) ? kPushedBytesPerClock : kExchangedBytesPerClock;
-  const int64_t exchanged = 4 * sums * (split.parts - 1) / split.parts / per_clock;
+  const int64_t exchanged = 4 * sums * (split.partitions - 1) / split.partitions / per_clock;
   const int64_t split_clocks = is_for_few(v) ? split.clocks_of_few : split.clocks;
-  return {ceil_div(stages, split.parts) * v.stage_clocks, stored + split_clocks + exchanged, 0};
+  return {ceil_div(stages, split.partitions) * v.stage_clocks, stored + split_clocks + exchanged,
+          0};
 }
 
 // Clock cycles of the SM that runs longest: of the CTAs that it runs one after the other (or side
 // by side, which takes as long), or of the tiles of its single CTA.
-Clocks clocks(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages, const Cut& cut,
-              const Architecture& arch) {
-  const Clocks part = clocks_of_part(v, stages, *cut.split);
+Clocks clocks(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages,
+              const Assignment& how, const Architecture& arch) {
+  const Clocks partition = clocks_of_partition(v, stages, *how.split);
   const int64_t tokens = v.workspace_tokens ? kTokenKernelClocks : 0;
   const int64_t next = is_for_few(v) ? kNextFewClocks : kNextTileClocks;
-  if (cut.whole > 0) {
-    const Clocks whole = clocks_of_part(v, stages, kSplits[0]);
-    const int64_t each = ceil_div(cut.whole, at_once(*cut.split, arch));
-    return {each * whole.stages + part.stages, each * whole.sums + part.sums,
+  if (how.whole > 0) {
+    const Clocks whole = clocks_of_partition(v, stages, kSplits[0]);
+    const int64_t each = ceil_div(how.whole, at_once(*how.split, arch));
+    return {each * whole.stages + partition.stages, each * whole.sums + partition.sums,
             kCtaClocks + each * next + tokens};
   }
-  const int64_t waves = ceil_div(tiles * cut.split->parts, arch.sm_count - cut.split->empty_sms);
-  const bool several = cut.split->parts == 1 && takes_several_tiles(v, tiles, tiles_n, stages);
+  const int64_t waves =
+      ceil_div(tiles * how.split->partitions, arch.sm_count - how.split->empty_sms);
+  const bool several = how.split->partitions == 1 && takes_several_tiles(v, tiles, tiles_n, stages);
   const int64_t ctas =
       several ? kCtaClocks + (waves - 1) * next : ceil_div(waves, v.ctas_per_sm) * kCtaClocks;
-  return {waves * part.stages, waves * part.sums, ctas + tokens};
+  return {waves * partition.stages, waves * partition.sums, ctas + tokens};
 }
 
 const Variant& narrow_variant(const nvfp4_gemm_desc& desc, const Architecture& arch) {
@@ -113,9 +115,9 @@ const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& ar
     return clocks(v, tiles, tiles, stages, {&split, 0}, arch).all();
   };
   for (const Split& split : kSplits) {
-    if (!has_split(v, split.parts)) continue;
-    const bool runs = tiles * split.parts <= arch.sm_count - split.empty_sms;
-    if (split.parts > stages || !runs) break;
+    if (!has_split(v, split.partitions)) continue;
+    const bool runs = tiles * split.partitions <= arch.sm_count - split.empty_sms;
+    if (split.partitions > stages || !runs) break;
     if (cost(split) < cost(*best)) best = &split;
   }
   return *best;
@@ -127,7 +129,7 @@ const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& ar
 int64_t whole_tiles(const Split& split, int64_t tiles, const Architecture& arch) {
   const int64_t ctas = at_once(split, arch);
   const int64_t shared = tiles % ctas;
-  return shared > 0 && shared * split.parts <= ctas ? tiles - shared : 0;
+  return shared > 0 && shared * split.partitions <= ctas ? tiles - shared : 0;
 }
 
 bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
@@ -136,12 +138,13 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   const int64_t tiles_n = ceil_div(desc.n, v.tile_weights);
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
-  const auto take = [&](const Cut& cut) {
-    const int64_t cost = clocks(v, tiles, tiles_n, stages, cut, arch).all();
+  const auto take = [&](const Assignment& how) {
+    const int64_t cost = clocks(v, tiles, tiles_n, stages, how, arch).all();
     if (choice->variant != nullptr && cost >= choice->cost) return;
-    const uint32_t parts = cut.split->parts;
+    const uint32_t partitions = how.split->partitions;
     const bool several = takes_several_tiles(v, tiles, tiles_n, stages);
-    *choice = {&v, parts, parts, several, tiles, cut.whole, ctas_of(cut, tiles, arch), cost};
+    *choice = {&v,  partitions, partitions, several, tiles, how.whole, ctas_of(how, tiles, arch),
+               cost};
   };
   *choice = {};
   if (desc.batch_invariant != 0) {
@@ -149,10 +152,12 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
     return choice->ctas <= kMaxTiles;
   }
   for (const Split& split : kSplits) {
-    if (split.parts > std::max<int64_t>(stages, 1) || !has_split(v, split.parts)) continue;
+    if (split.partitions > std::max<int64_t>(stages, 1) || !has_split(v, split.partitions)) {
+      continue;
+    }
     if (at_once(split, arch) > 0) take({&split, 0});
-    const bool mixes = split.parts > 1 && split.parts <= 4;
-    if (!mixes || !takes_several_tiles(v, tiles, tiles_n, stages / split.parts)) continue;
+    const bool mixes = split.partitions > 1 && split.partitions <= 4;
+    if (!mixes || !takes_several_tiles(v, tiles, tiles_n, stages / split.partitions)) continue;
     const int64_t whole = whole_tiles(split, tiles, arch);
     if (whole > 0) take({&split, whole});
   }
@@ -182,9 +187,9 @@ nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
   if (takes_decoded(*plan->variant, desc)) return count_decoded(desc, plan);
   if (!plan->variant->workspace_tokens) return NVFP4_SUCCESS;
   const int64_t rows = decoded_rows(desc, *plan), batches = plan->grouped ? 1 : desc.l;
-  const int64_t slabs = ceil_div(desc.k, kSm90StageK) * (kSm90StageK / kScaleTileK);
+  const int64_t sub_tiles = ceil_div(desc.k, kSm90StageK) * (kSm90StageK / kScaleTileK);
   int64_t bytes;
-  if (!multiply(rows, slabs * kTokenRowBytes, &bytes) || !multiply(bytes, batches, &bytes)) {
+  if (!multiply(rows, sub_tiles * kTokenRowBytes, &bytes) || !multiply(bytes, batches, &bytes)) {
     return fail(NVFP4_STATUS_LIMIT,
                 "the tokens in fp16 need more than 2^63 - 1 bytes of workspace");
   }
@@ -204,7 +209,7 @@ Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   int64_t matrix, tiles;
   count_tiles(desc, *plan.variant, &matrix, &tiles);  // cannot fail, since there is a plan
   const Split* split = kSplits;
-  while (split->parts != plan.split) ++split;
+  while (split->partitions != plan.split) ++split;
   Clocks all = clocks(*plan.variant, tiles, plan.tiles_n, ceil_div(desc.k, kSm90StageK),
                       {split, plan.whole}, plan.arch());
   if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
@@ -229,14 +234,14 @@ void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
 
 void set_token_addresses(const nvfp4_gemm_desc& g, Sm90Params* p) {
   p->token_codes = static_cast<const uint8_t*>(g.a);
-  p->token_slabs = g.workspace;
+  p->token_sub_tiles = g.workspace;
 }
 
 // A box has only rows below M, because TMA spends as long on rows beyond it (kernel/sm90/load.cuh).
 nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                                 Sm90Params* p) {
   const uint32_t tile = plan.variant->tile_tokens;
-  const bool clipped = tile >= kTokensOfCutBox && g.m < tile;
+  const bool clipped = tile >= kTokensOfClippedBox && g.m < tile;
   uint32_t rows = clipped ? static_cast<uint32_t>(g.m) : tile;
   if (plan.grouped) rows = rows_of_grouped_box(tile);
   if (plan.a_halves_bytes > 0) {
@@ -346,7 +351,7 @@ constexpr Family make_family() {
   f.has_fast_scales = has_fast_scales;
   f.groups_at = offsetof(Sm90GroupedParams, groups);
   f.gated_groups_at = offsetof(Sm90GroupedGatedParams, groups);
-  f.groups_take_turns = true;
+  f.groups_iterate = true;
   f.gate_halves_tile = true;
   f.decodes_tokens = true;
   return f;

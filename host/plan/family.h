@@ -115,7 +115,7 @@ struct Family {
   // for those that are. 0: no variant takes groups.
   size_t groups_at = 0, gated_groups_at = 0;
   // Whether a CTA computes several tiles of groups, one after the other, each over all of K.
-  bool groups_take_turns = false;
+  bool groups_iterate = false;
   // Whether its kernels find the 128x4 tile at which the token scales of a group begin.
   bool finds_group_scales = false;
 

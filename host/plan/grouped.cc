@@ -90,7 +90,7 @@ nvfp4_status decide_split(const CheckedGrouped& checked, const Architecture& arc
   nvfp4_gemm_desc one = *checked.gemm.desc;
   one.batch_invariant = 1;
   one.m = one.l = 1;
-  if (v.family->groups_take_turns) {
+  if (v.family->groups_iterate) {
     choice->split = choice->cluster = 1;
   } else {
     v.family->choose_split(one, arch, v, choice);
@@ -142,7 +142,7 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   plan->tiles_m = static_cast<uint32_t>(tiles_m);
   plan->tiles_n = static_cast<uint32_t>(tiles_n);
   plan->grid = static_cast<uint32_t>(ctas);
-  plan->several = plan->variant->family->groups_take_turns;
+  plan->several = plan->variant->family->groups_iterate;
   plan->gated = is_gated(g);
   plan->grouped = true;
   plan->shared_bytes = plan->entry().shared_bytes;

@@ -119,29 +119,29 @@ nvfp4_status refuse_split(const nvfp4_gemm_desc& desc, const char* why) {
 nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, Choice* choice) {
   const nvfp4_gemm_desc& desc = *checked.desc;
   const Variant& v = *checked.forced;
-  const uint32_t parts = checked.forced_split, ctas = parts * v.tile_ctas;
+  const uint32_t partitions = checked.forced_split, ctas = partitions * v.tile_ctas;
   const int64_t stages = std::max<int64_t>(ceil_div(desc.k, v.tile_k), 1);
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles) || tiles * ctas > kMaxTiles) {
     return refuse_ctas(checked);
   }
-  if (is_gated(desc) && parts > v.entries[kOperation_gated].max_split) {
+  if (is_gated(desc) && partitions > v.entries[kOperation_gated].max_split) {
     return refuse_split(desc, "has more K partitions than a gated product can have");
   }
-  if (parts > stages) {
+  if (partitions > stages) {
     return fail(NVFP4_STATUS_INVALID_VALUE,
                 "variant = \"%.64s\" has more parts than K has stages of %" PRIu32, desc.variant,
                 v.tile_k);
   }
   if (desc.batch_invariant != 0) {
     const bool fits = v.family->choose_split(desc, arch, v, choice);
-    if (!fits || choice->split != parts) {
+    if (!fits || choice->split != partitions) {
       return refuse_split(desc,
                           "has another number of K partitions than batch_invariant = 1 requires");
     }
   }
   const bool several = takes_several_tiles(v, tiles, ceil_div(desc.n, v.tile_weights), stages);
-  *choice = {&v, parts, ctas, several, tiles, 0, tiles * ctas, 0};
+  *choice = {&v, partitions, ctas, several, tiles, 0, tiles * ctas, 0};
   return NVFP4_SUCCESS;
 }
 

@@ -17,13 +17,13 @@ struct ProofRow {
   // first family of that row.
   const Family *family, *on;
   uint32_t tile_ctas;
-  uint32_t parts;  // K partitions
+  uint32_t partitions;  // K partitions
   Proof proof;
 };
 
 constexpr ProofRow kProofs[] = {
-#define PROOF(family, on, tile_ctas, parts, proof, evidence) \
-  {&kFamily_##family, &kFamily_##on, tile_ctas, parts, Proof::proof},
+#define PROOF(family, on, tile_ctas, partitions, proof, evidence) \
+  {&kFamily_##family, &kFamily_##on, tile_ctas, partitions, Proof::proof},
 #include "host/plan/proofs.def"
 #undef PROOF
 };
@@ -31,9 +31,10 @@ constexpr ProofRow kProofs[] = {
 // A mechanism without a row has run in the emulator only.
 template <uint32_t kRows>
 constexpr Proof proof_of(const ProofRow (&rows)[kRows], const Family* family, const Family* on,
-                         uint32_t tile_ctas, uint32_t parts) {
+                         uint32_t tile_ctas, uint32_t partitions) {
   for (const ProofRow& row : rows) {
-    if (row.family == family && row.on == on && row.tile_ctas == tile_ctas && row.parts == parts) {
+    if (row.family == family && row.on == on && row.tile_ctas == tile_ctas &&
+        row.partitions == partitions) {
       return row.proof;
     }
   }
@@ -44,8 +45,8 @@ constexpr Proof proof_of(const ProofRow (&rows)[kRows], const Family* family, co
 // desc.variant names it.
 template <uint32_t kRows>
 constexpr bool is_taken_unasked(const ProofRow (&rows)[kRows], const Family* family,
-                                const Family* on, uint32_t tile_ctas, uint32_t parts) {
-  return proof_of(rows, family, on, tile_ctas, parts) != Proof::emulator;
+                                const Family* on, uint32_t tile_ctas, uint32_t partitions) {
+  return proof_of(rows, family, on, tile_ctas, partitions) != Proof::emulator;
 }
 
 // Whether the kernels of `family` are only assembled for this architecture, and no GPU of it has
@@ -57,9 +58,9 @@ inline bool is_assembled(const Architecture& arch, const Family* family) {
 }
 
 inline Proof proof_on(const Architecture& arch, const Family* family, uint32_t tile_ctas,
-                      uint32_t parts) {
+                      uint32_t partitions) {
   if (is_assembled(arch, family)) return Proof::assembled;
-  return proof_of(kProofs, family, arch.family, tile_ctas, parts);
+  return proof_of(kProofs, family, arch.family, tile_ctas, partitions);
 }
 
 }  // namespace nvfp4

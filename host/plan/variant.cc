@@ -18,7 +18,7 @@ namespace {
 
 struct Names {
   const char* whole;
-  const char* cut[kPartsOfKCount];
+  const char* split[kPartitionCountsSize];
 };
 
 template <typename Tile>
@@ -26,7 +26,7 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
                              uint32_t clocks) {
   Variant v{};
   v.name = names.whole;
-  for (uint32_t i = 0; i < kPartsOfKCount; ++i) v.cut_names[i] = names.cut[i];
+  for (uint32_t i = 0; i < kPartitionCountsSize; ++i) v.split_names[i] = names.split[i];
   v.family = family;
   v.tile_weights = Tile::kWeights;
   v.tile_tokens = Tile::kTokens;
@@ -164,21 +164,21 @@ bool scales_fit_map(const Operand& x) {
   return stride < kStrideBytes;
 }
 
-nvfp4_status refuse_parts(const char* name, const Variant& variant) {
-  char parts[64] = "";
+nvfp4_status refuse_partitions(const char* name, const Variant& variant) {
+  char partitions[64] = "";
   size_t length = 0;
-  for (const uint32_t each : kPartsOfK) {
+  for (const uint32_t each : kPartitionCounts) {
     if (!has_split(variant, each)) continue;
-    length +=
-        static_cast<size_t>(snprintf(parts + length, sizeof parts - length, " /%" PRIu32, each));
+    length += static_cast<size_t>(
+        snprintf(partitions + length, sizeof partitions - length, " /%" PRIu32, each));
   }
   return fail(NVFP4_STATUS_INVALID_VALUE,
               "variant = \"%.64s\": the numbers of K partitions of %s are%s", name, variant.name,
-              parts);
+              partitions);
 }
 
 // Whether the text is the variant's name followed by a slash.
-bool is_cut_of(const char* name, const Variant& variant) {
+bool is_split_of(const char* name, const Variant& variant) {
   const size_t length = strlen(variant.name);
   return strncmp(name, variant.name, length) == 0 && name[length] == '/';
 }
@@ -193,13 +193,15 @@ bool is_in_order(const Variant& v, const Architecture& arch) {
   return true;
 }
 
-nvfp4_status find_cut(const char* name, const Variant& variant, uint32_t* split) {
-  for (uint32_t i = 0; i < kPartsOfKCount; ++i) {
-    if (!has_split(variant, kPartsOfK[i]) || strcmp(name, variant.cut_names[i]) != 0) continue;
-    *split = kPartsOfK[i];
+nvfp4_status find_split(const char* name, const Variant& variant, uint32_t* split) {
+  for (uint32_t i = 0; i < kPartitionCountsSize; ++i) {
+    if (!has_split(variant, kPartitionCounts[i]) || strcmp(name, variant.split_names[i]) != 0) {
+      continue;
+    }
+    *split = kPartitionCounts[i];
     return NVFP4_SUCCESS;
   }
-  return refuse_parts(name, variant);
+  return refuse_partitions(name, variant);
 }
 
 }  // namespace
@@ -242,16 +244,16 @@ nvfp4_status find_variant(const char* name, const Variant** variant, uint32_t* s
   *split = 0;
   if (name == nullptr) return NVFP4_SUCCESS;
   for (const Variant& known : kVariants) {
-    if (strcmp(name, known.name) != 0 && !is_cut_of(name, known)) continue;
+    if (strcmp(name, known.name) != 0 && !is_split_of(name, known)) continue;
     *variant = &known;
-    return name[strlen(known.name)] == '/' ? find_cut(name, known, split) : NVFP4_SUCCESS;
+    return name[strlen(known.name)] == '/' ? find_split(name, known, split) : NVFP4_SUCCESS;
   }
   return refuse_variant(name);
 }
 
 const char* name_of(const Variant& variant, uint32_t split) {
-  for (uint32_t i = 0; i < kPartsOfKCount; ++i) {
-    if (kPartsOfK[i] == split) return variant.cut_names[i];
+  for (uint32_t i = 0; i < kPartitionCountsSize; ++i) {
+    if (kPartitionCounts[i] == split) return variant.split_names[i];
   }
   return variant.name;
 }

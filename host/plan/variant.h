@@ -21,12 +21,12 @@ struct Entry {
 };
 
 // The numbers of K partitions that exist. has_split() says which of them a variant supports.
-constexpr uint32_t kPartsOfK[] = {1, 2, 3, 4, 8};
-constexpr uint32_t kPartsOfKCount = sizeof kPartsOfK / sizeof kPartsOfK[0];
+constexpr uint32_t kPartitionCounts[] = {1, 2, 3, 4, 8};
+constexpr uint32_t kPartitionCountsSize = sizeof kPartitionCounts / sizeof kPartitionCounts[0];
 
 struct Variant {
   const char* name;
-  const char* cut_names[kPartsOfKCount];  // "sm90_64x16x256/2" for two K partitions
+  const char* split_names[kPartitionCountsSize];  // "sm90_64x16x256/2" for two K partitions
   Entry entries[kOperationCount];
   const Family* family;
   uint32_t tile_weights, tile_tokens, tile_k;
@@ -75,8 +75,8 @@ uint32_t index_of(const Variant& variant);
 const Variant* served_variant(const Architecture& arch, uint32_t index);
 
 // A variant that supports 8 K partitions also supports 3.
-inline bool has_split(const Variant& v, uint32_t parts) {
-  return parts <= v.max_split && (parts != 3 || v.max_split == 8);
+inline bool has_split(const Variant& v, uint32_t partitions) {
+  return partitions <= v.max_split && (partitions != 3 || v.max_split == 8);
 }
 
 inline bool serves(const Variant& variant, const Architecture& arch) {
@@ -102,9 +102,9 @@ inline bool takes_several_tiles(const Variant& v, int64_t tiles, int64_t tiles_n
   return v.several_tiles && (v.token_warps == 0 || (tiles == tiles_n && stages >= v.token_warps));
 }
 
-// Finds a variant by its name or by one of its cut_names. *split is the number at the end of a cut
-// name, and 0 for a plain name. If `name` is NULL, *variant is NULL. An unknown name is refused
-// with the list of names.
+// Finds a variant by its name or by one of its split_names. *split is the number at the end of a
+// split name, and 0 for a plain name. If `name` is NULL, *variant is NULL. An unknown name is
+// refused with the list of names.
 nvfp4_status find_variant(const char* name, const Variant** variant, uint32_t* split);
 
 // The name that find_variant() takes for a variant and split. The library owns the string.

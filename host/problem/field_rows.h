@@ -74,7 +74,7 @@ struct Field {
 
 // How a random problem draws a field: a whole number from least to most, divided by `of`.
 struct Drawn {
-  enum class As { fixed, coin, any, gap, part } as;
+  enum class As { fixed, coin, any, gap, quotient } as;
   int64_t least, most, of;
 };
 
@@ -112,8 +112,8 @@ enum When : uint32_t {
 constexpr Drawn fixed{Drawn::As::fixed, 0, 0, 1}, coin{Drawn::As::coin, 0, 1, 1},
     any{Drawn::As::any, 0, 0, 1};
 constexpr Drawn gap(int64_t most) { return {Drawn::As::gap, 0, most, 1}; }
-constexpr Drawn part(int64_t least, int64_t most, int64_t of) {
-  return {Drawn::As::part, least, most, of};
+constexpr Drawn quotient(int64_t least, int64_t most, int64_t of) {
+  return {Drawn::As::quotient, least, most, of};
 }
 
 template <typename T>

@@ -91,30 +91,30 @@ void decode_scales(const Matrix& x, int64_t row, int64_t k_first, int blocks, in
 }
 
 // Decodes a part of an operand. store(row, k, element) keeps each element, counted within the part.
-struct Part {
+struct Region {
   int64_t row, k;
   int rows, k_count;
 };
 template <typename Store>
-void decode(const ByteTable& table, const Matrix& x, const Part& part, PanelScales* scales,
+void decode(const ByteTable& table, const Matrix& x, const Region& region, PanelScales* scales,
             Store store) {
-  for (int row = 0; row < part.rows; ++row) {
-    const uint8_t* bytes = x.elements + ((part.row + row) * x.ld + part.k) / 2;
-    for (int i = 0; i < part.k_count / 2; ++i) {
+  for (int row = 0; row < region.rows; ++row) {
+    const uint8_t* bytes = x.elements + ((region.row + row) * x.ld + region.k) / 2;
+    for (int i = 0; i < region.k_count / 2; ++i) {
       store(row, 2 * i, table.of[bytes[i]].low);
       store(row, 2 * i + 1, table.of[bytes[i]].high);
     }
-    decode_scales(x, part.row + row, part.k, part.k_count / kBlock, row, scales);
+    decode_scales(x, region.row + row, region.k, region.k_count / kBlock, row, scales);
   }
 }
 
-void decode_a(const ByteTable& table, const Matrix& x, const Part& part, PanelA* panel) {
-  decode(table, x, part, &panel->scales,
+void decode_a(const ByteTable& table, const Matrix& x, const Region& region, PanelA* panel) {
+  decode(table, x, region, &panel->scales,
          [panel](int row, int k, int16_t element) { panel->element[row][k] = element; });
 }
 
-void decode_b(const ByteTable& table, const Matrix& x, const Part& part, PanelB* panel) {
-  decode(table, x, part, &panel->scales, [panel](int row, int k, int16_t element) {
+void decode_b(const ByteTable& table, const Matrix& x, const Region& region, PanelB* panel) {
+  decode(table, x, region, &panel->scales, [panel](int row, int k, int16_t element) {
     panel->element[k][row / kLanes][row % kLanes] = element;
   });
 }

@@ -83,10 +83,10 @@ class WideSum {
     for (int i = first; i < kWords; ++i) {
       const uint64_t low = i == first ? bits : sign;
       const uint64_t before = i == first ? 0 : i == first + 1 ? bits : sign;
-      const uint64_t part = by == 0 ? low : low << by | before >> (64 - by);
-      const uint64_t sum = words[i] + part;
+      const uint64_t shifted = by == 0 ? low : low << by | before >> (64 - by);
+      const uint64_t sum = words[i] + shifted;
       const uint64_t with_carry = sum + carry;
-      carry = sum < part || with_carry < sum;
+      carry = sum < shifted || with_carry < sum;
       words[i] = with_carry;
     }
   }

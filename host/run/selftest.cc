@@ -34,7 +34,7 @@ constexpr uint64_t kAlignment = 256;
 // scales whose ring begins a second round; on 9.0 these scales have their own loop of loads.
 enum Product : uint32_t { kPlain, kGeneral, kScaled, kWrapping, kProducts };
 constexpr uint32_t kExpected = kWrapping;  // products before it have one expected D
-constexpr int64_t kCutK = kK - 16, kGeneralLd = kN + 1;
+constexpr int64_t kTailK = kK - 16, kGeneralLd = kN + 1;
 constexpr int64_t kFactorColumns = 64;
 constexpr int64_t kScaledN = 128, kScaledK = 256;  // one tile of scales down, so any K across
 
@@ -47,7 +47,7 @@ Shape shape_of(const Variant& v, Product product) {
   const int64_t m = std::min(kM, int64_t{1} + v.tile_tokens);
   const int64_t n = std::min(kN, int64_t{8} + v.tile_weights);
   if (product == kScaled) return {m, kScaledN, kScaledK, kScaledN};
-  return product == kGeneral ? Shape{m, n, kCutK, kGeneralLd} : Shape{m, n, kK, kN};
+  return product == kGeneral ? Shape{m, n, kTailK, kGeneralLd} : Shape{m, n, kK, kN};
 }
 
 const char* words_of(Product product) {
@@ -343,7 +343,7 @@ void compute_expected(const Architecture& arch, uint8_t* memory) {
     if (!serves(variant_at(i), arch) || known[a_type]) continue;
     known[a_type] = true;
     compute_reference({kM, kN, kK, kN}, kPlain, a_type, memory, expected_at(a_type, kPlain));
-    compute_reference({kM, kN, kCutK, kGeneralLd}, kGeneral, a_type, memory,
+    compute_reference({kM, kN, kTailK, kGeneralLd}, kGeneral, a_type, memory,
                       expected_at(a_type, kGeneral));
     compute_reference({kM, kScaledN, kScaledK, kScaledN}, kScaled, a_type, memory,
                       expected_at(a_type, kScaled));

@@ -109,16 +109,16 @@ __device__ inline void store_four(void* d, uint32_t type, int64_t index, int64_t
 // Destination of a thread's results: D directly, or a staging buffer in shared memory that TMA
 // stores.
 struct ToD {
-  static constexpr bool kMayBeSlab = false;
+  static constexpr bool kMayBeStaging = false;
 };
-struct ToSlab {
-  static constexpr bool kMayBeSlab = true;
+struct ToStaging {
+  static constexpr bool kMayBeStaging = true;
   bool used;              // false: results go directly to D
   uint32_t at;            // address of the first four results
   uint32_t step, column;  // bytes to those of the next row; bytes to the next of the four
 };
 
-__device__ inline void put_four(const ToSlab& to, uint32_t type, const float (&x)[4]) {
+__device__ inline void put_four(const ToStaging& to, uint32_t type, const float (&x)[4]) {
   if (type == kTypeF32) {
     if (to.column == 4) {
       ptx::st_shared_v4_f32(to.at, make_float4(x[0], x[1], x[2], x[3]));
@@ -293,7 +293,7 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
       store_scaled_four(e, p.d, d_first + m * e.d_row, rows.batch, m, n, d_vectors, x);
       continue;
     }
-    if constexpr (To::kMayBeSlab) {
+    if constexpr (To::kMayBeStaging) {
       if (to.used) {
         put_four(to, e.d_type, x);
         to.at += to.step;

@@ -50,13 +50,13 @@ struct GroupRows {
 __device__ inline GroupRows rows_of_group(const GroupParams& p, uint32_t group, uint32_t before) {
   const int32_t given = group < p.count ? p.rows[group] : 0;
   const uint32_t most = p.capacity == 0 ? p.m : p.capacity;
-  const uint32_t cut = min(static_cast<uint32_t>(max(given, 0)), most);
+  const uint32_t clamped = min(static_cast<uint32_t>(max(given, 0)), most);
   GroupRows rows;
   if (p.capacity != 0) {
     const uint64_t begin = static_cast<uint64_t>(group) * p.capacity, m = p.m;
-    return {static_cast<uint32_t>(min(begin, m)), static_cast<uint32_t>(min(begin + cut, m))};
+    return {static_cast<uint32_t>(min(begin, m)), static_cast<uint32_t>(min(begin + clamped, m))};
   }
-  rows.end = largest_up_to_lane(max(cut, before));
+  rows.end = largest_up_to_lane(max(clamped, before));
   const uint32_t end_below = __shfl_up_sync(0xFFFFFFFF, rows.end, 1);
   rows.begin = lane_number() == 0 ? before : end_below;
   return rows;

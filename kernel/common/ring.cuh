@@ -18,8 +18,8 @@ struct RingPosition {
   static __device__ RingPosition at(uint32_t i) { return {i % kStages, i / kStages % 2}; }
 
   // Advances at most one round.
-  __device__ void advance(uint32_t fillings = 1) {
-    stage += fillings;
+  __device__ void advance(uint32_t k_blocks = 1) {
+    stage += k_blocks;
     if (stage >= kStages) {
       stage -= kStages;
       parity ^= 1;

@@ -13,7 +13,7 @@ template <typename Tile>
 struct Addresses {
   using Ring = typename Tile::Ring;
   using Barriers = typename Tile::Barriers;
-  static_assert(sizeof(Ring) == Tile::kSlabsAt, "stages without gaps");
+  static_assert(sizeof(Ring) == Tile::kStagingAt, "stages without gaps");
 
   uint32_t smem;  // first byte of the CTA's shared memory
 
@@ -45,11 +45,13 @@ struct Addresses {
     return barriers() + NVFP4_OFFSET_OF(Barriers, accumulator_empty) + 8 * accumulator;
   }
   // Counts the lanes that have cleared scales beyond K, in both CTAs of a pair.
-  __device__ uint32_t cut_ready() const {
-    return barriers() + NVFP4_OFFSET_OF(Barriers, cut_ready);
+  __device__ uint32_t k_tail_ready() const {
+    return barriers() + NVFP4_OFFSET_OF(Barriers, k_tail_ready);
   }
   // Counts the bytes of the last k-block in the odd CTA of a pair, if that k-block has a K tail.
-  __device__ uint32_t cut_full() const { return barriers() + NVFP4_OFFSET_OF(Barriers, cut_full); }
+  __device__ uint32_t k_tail_full() const {
+    return barriers() + NVFP4_OFFSET_OF(Barriers, k_tail_full);
+  }
   __device__ uint32_t peers_ready() const {
     return barriers() + NVFP4_OFFSET_OF(Barriers, peers_ready);
   }

@@ -16,24 +16,24 @@ namespace nvfp4 {
 constexpr uint32_t kSubTileTokens = kBoxSide;   // rows of D per tcgen05.ld
 constexpr uint32_t kSubTileWeights = kBoxSide;  // columns per warp: its lanes of tensor memory
 constexpr uint32_t kSumRowBytes = kSubTileWeights * 4;
-constexpr uint32_t kSumSlabBytes = kSubTileTokens * kSumRowBytes;  // fp32 sums
-constexpr uint32_t kSlabBytes = kSumSlabBytes / 2;                 // 2-byte elements
+constexpr uint32_t kSumBufferBytes = kSubTileTokens * kSumRowBytes;  // fp32 sums
+constexpr uint32_t kBufferBytes = kSumBufferBytes / 2;               // 2-byte elements
 
 // The staging buffers of a warp. In a CTA with a single tile each sub-tile has a box of its own, of
 // any type, so that no store waits for another. In a CTA with several tiles a warp has three boxes.
 // Each holds 2-byte elements, or 4-byte elements of half as many rows. With the general epilogue it
 // has one box of 2-byte elements, and room for the sums.
 template <typename Tile, bool kGeneral>
-struct Slabs {
+struct StagingBuffers {
   static constexpr uint32_t kPieces = Tile::kTokens / kSubTileTokens;
-  static constexpr uint32_t kBoxBytes = Tile::kSeveralTiles ? kSlabBytes : kSumSlabBytes;
-  static constexpr uint32_t kSumBytes = kGeneral ? Tile::kMatrices * kSumSlabBytes : 0;
+  static constexpr uint32_t kBoxBytes = Tile::kSeveralTiles ? kBufferBytes : kSumBufferBytes;
+  static constexpr uint32_t kSumBytes = kGeneral ? Tile::kMatrices * kSumBufferBytes : 0;
   static constexpr uint32_t kBoxes =
-      Tile::kSeveralTiles ? (kSumSlabBytes + kSlabBytes - kSumBytes) / kSlabBytes : kPieces;
+      Tile::kSeveralTiles ? (kSumBufferBytes + kBufferBytes - kSumBytes) / kBufferBytes : kPieces;
   static constexpr uint32_t kWarpBytes = kSumBytes + kBoxes * kBoxBytes;
-  static constexpr uint32_t kAt = Tile::kSeveralTiles ? Tile::kSlabsAt : 0;
-  static_assert(4 * kWarpBytes <= (Tile::kSeveralTiles ? Tile::kSlabsBytes : Tile::kSlabsAt),
-                "they lie in the ring, or in the slabs after it");
+  static constexpr uint32_t kAt = Tile::kSeveralTiles ? Tile::kStagingAt : 0;
+  static_assert(4 * kWarpBytes <= (Tile::kSeveralTiles ? Tile::kStagingBytes : Tile::kStagingAt),
+                "they lie in the ring, or in the staging buffers after it");
 
   uint32_t smem, band;
   __device__ uint32_t sums() const { return smem + kAt + band * kWarpBytes; }
@@ -45,9 +45,9 @@ struct Slabs {
 // TMA stores of a warp's sub-tiles of D.
 template <typename Tile, bool kGeneral>
 struct Boxes {
-  using Its = Slabs<Tile, kGeneral>;
+  using Its = StagingBuffers<Tile, kGeneral>;
   const Sm100Params& p;
-  Its slabs;
+  Its buffers;
   uint32_t batch, n_first, lane;
 
   __device__ bool used() const { return Tile::kStoresByTma && p.d_by_tma != 0; }
@@ -60,7 +60,7 @@ struct Boxes {
     __syncwarp();
     if (ptx::elect_sync()) {
       ptx::cp_async_bulk_tensor_3d_store(&p.d_map, by_row() ? n_first : m, by_row() ? m : n_first,
-                                         batch, slabs.box(piece));
+                                         batch, buffers.box(piece));
       ptx::cp_async_bulk_commit_group();
       if constexpr (Its::kBoxes < Its::kPieces) {
         ptx::cp_async_bulk_wait_group_read<Its::kBoxes - 1>();

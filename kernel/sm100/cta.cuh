@@ -7,8 +7,8 @@
 
 #include "kernel/common/groups.cuh"
 #include "kernel/sm100/addresses.cuh"
+#include "kernel/sm100/k_partition.cuh"
 #include "kernel/sm100/params.h"
-#include "kernel/sm100/part_of_k.cuh"
 #include "kernel/sm100/tile.h"
 #include "kernel/sm100/walk.cuh"
 
@@ -29,7 +29,7 @@ template <typename Tile>
 struct Cta {
   const Sm100Params& p;
   Addresses<Tile> at;
-  PartOfK<Tile> k;
+  KPartition<Tile> k;
   Walk<Tile> walk;
   uint32_t rank;  // rank in the cluster: its K partition, or its half of a pair
 
@@ -86,8 +86,8 @@ struct Cta {
 
 template <typename Tile>
 __device__ Cta<Tile> make_grouped_cta(const Sm100Params& p, uint32_t smem) {
-  const PartOfK<Tile> k = all_of_k<Tile>(p);
-  Cta<Tile> cta{p, {smem}, k, {{}, k.fillings}, 0};
+  const KPartition<Tile> k = all_of_k<Tile>(p);
+  Cta<Tile> cta{p, {smem}, k, {{}, k.k_blocks}, 0};
   grouped_tile_at<Tile::kTokens>(groups_of<Tile>(p), p.tiles_n, true, blockIdx.x, &cta.walk.tile);
   return cta;
 }
@@ -96,8 +96,8 @@ __device__ Cta<Tile> make_grouped_cta(const Sm100Params& p, uint32_t smem) {
 // A cluster lies along x, so the CTA's index gives its rank.
 template <typename Tile>
 __device__ Cta<Tile> make_cta(const Sm100Params& p, uint32_t smem) {
-  const auto cta = [&](uint32_t tile, uint32_t rank, const PartOfK<Tile>& k) {
-    return Cta<Tile>{p, {smem}, k, {tile_of<Tile>(p, tile), k.fillings}, rank};
+  const auto cta = [&](uint32_t tile, uint32_t rank, const KPartition<Tile>& k) {
+    return Cta<Tile>{p, {smem}, k, {tile_of<Tile>(p, tile), k.k_blocks}, rank};
   };
   if constexpr (Tile::kGrouped) {
     return make_grouped_cta<Tile>(p, smem);
@@ -105,7 +105,7 @@ __device__ Cta<Tile> make_cta(const Sm100Params& p, uint32_t smem) {
     return cta(blockIdx.x / 2, blockIdx.x % 2, all_of_k<Tile>(p));
   } else if constexpr (Tile::kMaxSplit > 1) {
     const uint32_t rank = blockIdx.x & (p.split - 1);
-    return cta(blockIdx.x >> log2_of_split(p.split), rank, part_of_k<Tile>(p, rank));
+    return cta(blockIdx.x >> log2_of_split(p.split), rank, k_partition<Tile>(p, rank));
   } else {
     return cta(blockIdx.x, 0, all_of_k<Tile>(p));
   }

@@ -85,20 +85,20 @@ struct Rows {
 // A row of a staging buffer has 64 or 128 bytes. The 2-byte stores of 32 lanes hit 16 banks, two
 // lanes per word; 4-byte stores hit every bank once.
 template <uint32_t kFirst, uint32_t kCount, uint32_t kRows>
-__device__ void put_words(const float (&x)[kRows], uint32_t slab, uint32_t lane) {
+__device__ void put_words(const float (&x)[kRows], uint32_t staging, uint32_t lane) {
 #pragma unroll
   for (uint32_t i = 0; i < kCount; ++i) {
-    ptx::st_shared_f32(slab + i * kSubTileWeights * 4 + lane * 4, x[kFirst + i]);
+    ptx::st_shared_f32(staging + i * kSubTileWeights * 4 + lane * 4, x[kFirst + i]);
   }
 }
 
 template <uint32_t kRows>
-__device__ void put_rows(const float (&x)[kRows], uint32_t type, uint32_t slab, uint32_t lane) {
-  if (type == kTypeF32) return put_words<0, kRows>(x, slab, lane);
+__device__ void put_rows(const float (&x)[kRows], uint32_t type, uint32_t staging, uint32_t lane) {
+  if (type == kTypeF32) return put_words<0, kRows>(x, staging, lane);
   const auto put = [&](auto pack) {
 #pragma unroll
     for (uint32_t i = 0; i < kRows; i += 2) {
-      const uint32_t two = pack(x[i + 1], x[i]), at = slab + i * kSubTileWeights * 2 + lane * 2;
+      const uint32_t two = pack(x[i + 1], x[i]), at = staging + i * kSubTileWeights * 2 + lane * 2;
       ptx::st_shared_b16(at, static_cast<uint16_t>(two));
       ptx::st_shared_b16(at + kSubTileWeights * 2, static_cast<uint16_t>(two >> 16));
     }
@@ -112,12 +112,12 @@ __device__ void put_rows(const float (&x)[kRows], uint32_t type, uint32_t slab, 
 
 // Stores the rows of D from m on in 16-byte vectors. The loads of 8 lanes hit every bank once.
 template <uint32_t kRows, uint32_t kLanesPerRow>
-__device__ void store_vectors(const Rows& to, uint32_t m, uint32_t slab, uint32_t lane) {
+__device__ void store_vectors(const Rows& to, uint32_t m, uint32_t staging, uint32_t lane) {
   constexpr uint32_t kAtOnce = 32 / kLanesPerRow;
   const uint32_t row = lane / kLanesPerRow, byte = lane % kLanesPerRow * 16;
 #pragma unroll
   for (uint32_t i = 0; i < kRows; i += kAtOnce) {
-    const uint4 piece = ptx::ld_shared_v4_b32(slab + (i + row) * kLanesPerRow * 16 + byte);
+    const uint4 piece = ptx::ld_shared_v4_b32(staging + (i + row) * kLanesPerRow * 16 + byte);
     if (m + i + row < to.m_end) {
       *reinterpret_cast<uint4*>(to.d + (m + i + row) * to.row_bytes + byte) = piece;
     }
@@ -127,33 +127,33 @@ __device__ void store_vectors(const Rows& to, uint32_t m, uint32_t slab, uint32_
 // Stores element by element, for tails and odd leading dimensions. Neighbouring lanes store
 // neighbouring elements.
 template <uint32_t kRows>
-__device__ void store_scalars(const Rows& to, uint32_t m, uint32_t slab, uint32_t lane) {
+__device__ void store_scalars(const Rows& to, uint32_t m, uint32_t staging, uint32_t lane) {
   if (lane >= to.columns) return;
 #pragma unroll 4
   for (uint32_t i = 0; i < kRows; ++i) {
     if (m + i >= to.m_end) return;
     uint8_t* row = to.d + (m + i) * to.row_bytes;
     if (to.type == kTypeF32) {
-      reinterpret_cast<uint32_t*>(row)[lane] = ptx::ld_shared_b32(slab + i * 128 + lane * 4);
+      reinterpret_cast<uint32_t*>(row)[lane] = ptx::ld_shared_b32(staging + i * 128 + lane * 4);
     } else {
       reinterpret_cast<uint16_t*>(row)[lane] =
-          static_cast<uint16_t>(ptx::ld_shared_u16(slab + i * 64 + lane * 2));
+          static_cast<uint16_t>(ptx::ld_shared_u16(staging + i * 64 + lane * 2));
     }
   }
 }
 
 // Stores the rows from m on with the warp's threads, without TMA.
 template <uint32_t kRows>
-__device__ void store_rows(const float (&x)[kRows], const Rows& to, uint32_t m, uint32_t slab,
+__device__ void store_rows(const float (&x)[kRows], const Rows& to, uint32_t m, uint32_t staging,
                            uint32_t lane) {
-  put_rows(x, to.type, slab, lane);
+  put_rows(x, to.type, staging, lane);
   __syncwarp();
   if (!to.vectors) {
-    store_scalars<kRows>(to, m, slab, lane);
+    store_scalars<kRows>(to, m, staging, lane);
   } else if (to.type == kTypeF32) {
-    store_vectors<kRows, 8>(to, m, slab, lane);
+    store_vectors<kRows, 8>(to, m, staging, lane);
   } else {
-    store_vectors<kRows, 4>(to, m, slab, lane);
+    store_vectors<kRows, 4>(to, m, staging, lane);
   }
   __syncwarp();  // the next rows overwrite the buffer
 }
@@ -165,13 +165,13 @@ __device__ void send_rows(const float (&x)[kSubTileTokens], uint32_t type, uint3
                           uint32_t m, const Boxes<Tile, false>& boxes) {
   constexpr uint32_t kHalf = kHalfBoxRows;
   if (Tile::kSeveralTiles && type == kTypeF32) {
-    put_words<0, kHalf>(x, boxes.slabs.box(2 * piece), boxes.lane);
+    put_words<0, kHalf>(x, boxes.buffers.box(2 * piece), boxes.lane);
     boxes.send(2 * piece, m);
-    put_words<kHalf, kHalf>(x, boxes.slabs.box(2 * piece + 1), boxes.lane);
+    put_words<kHalf, kHalf>(x, boxes.buffers.box(2 * piece + 1), boxes.lane);
     boxes.send(2 * piece + 1, m + kHalf);
     return;
   }
-  put_rows(x, type, boxes.slabs.box(piece), boxes.lane);
+  put_rows(x, type, boxes.buffers.box(piece), boxes.lane);
   boxes.send(piece, m);
 }
 
@@ -221,7 +221,7 @@ __device__ void drain(const LaneColumn& column, const Rows& to, uint32_t m_first
     if (boxes.used()) {
       send_rows(x, to.type, i, m, boxes);  // boxes in the order in which they are sent
     } else {
-      store_rows(x, to, m, boxes.slabs.box(0), boxes.lane);
+      store_rows(x, to, m, boxes.buffers.box(0), boxes.lane);
     }
   }
 }

@@ -15,12 +15,12 @@
 namespace nvfp4 {
 
 // Copies a sub-tile of one accumulator to shared memory.
-__device__ inline void put_sub_tile(uint32_t tmem, uint32_t slab, uint32_t lane) {
+__device__ inline void put_sub_tile(uint32_t tmem, uint32_t staging, uint32_t lane) {
   uint32_t sums[kSubTileTokens];
   ptx::tcgen05_ld_32x32b(sums, tmem);
 #pragma unroll
   for (uint32_t i = 0; i < kSubTileTokens; ++i) {
-    ptx::st_shared_b32(slab + i * kSumRowBytes + lane * 4, sums[i]);
+    ptx::st_shared_b32(staging + i * kSumRowBytes + lane * 4, sums[i]);
   }
 }
 
@@ -29,23 +29,23 @@ template <typename Tile>
 __device__ void drain_gated(const GateAlphas& alphas, uint32_t first_m, uint32_t m_end,
                             uint32_t tmem, const Boxes<Tile, true>& boxes) {
   const Sm100Params& p = boxes.p;
-  const uint32_t lane = boxes.lane, slab = boxes.slabs.sums();
+  const uint32_t lane = boxes.lane, staging = boxes.buffers.sums();
   const uint32_t row = lane / kLanesPerSumRow, column = lane % kLanesPerSumRow * 4;
 #pragma unroll 1
-  for (uint32_t piece = 0; piece < Slabs<Tile, true>::kPieces; ++piece) {
+  for (uint32_t piece = 0; piece < StagingBuffers<Tile, true>::kPieces; ++piece) {
     const uint32_t m = first_m + piece * kSubTileTokens;
     if (m >= m_end) break;
-    put_sub_tile(tmem + piece * kSubTileTokens, slab, lane);
-    put_sub_tile(tmem + Tile::kTokens + piece * kSubTileTokens, slab + kSumSlabBytes, lane);
+    put_sub_tile(tmem + piece * kSubTileTokens, staging, lane);
+    put_sub_tile(tmem + Tile::kTokens + piece * kSubTileTokens, staging + kSumBufferBytes, lane);
     __syncwarp();
-    const SumRows rows{slab + row * kSumRowBytes + column * 4,
+    const SumRows rows{staging + row * kSumRowBytes + column * 4,
                        kSumRows * kSumRowBytes,
                        boxes.batch,
                        boxes.n_first + column,
                        m + row,
                        kSumRows,
                        min(m + kSubTileTokens, m_end)};
-    store_gated(p, gated_params(p).gate, alphas, rows, kSumSlabBytes, 1.0f);
+    store_gated(p, gated_params(p).gate, alphas, rows, kSumBufferBytes, 1.0f);
     __syncwarp();  // the next sub-tile overwrites the sums
   }
 }

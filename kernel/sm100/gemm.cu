@@ -11,8 +11,8 @@
 //   K is a multiple of 16 and at least 16. Nothing outside A, B and their scales influences D. TMA
 //   fills rows beyond M and N with zeros. The MMA multiplies these rows by whatever scales the
 //   padding holds, but their sums are never stored. The last k-block has only as many steps of 64
-//   as K needs. If K ends inside the last step, TMA fills the missing codes with zeros, and cut.cuh
-//   clears the missing scales.
+//   as K needs. If K ends inside the last step, TMA fills the missing codes with zeros, and
+//   k_tail.cuh clears the missing scales.
 //
 // PIPELINE
 //   Warps have three roles. Inside the loop over k-blocks they synchronise by mbarriers alone. s is
@@ -40,11 +40,11 @@
 #include "kernel/ptx/tcgen05.cuh"
 #include "kernel/ptx/tma.cuh"
 #include "kernel/sm100/cta.cuh"
-#include "kernel/sm100/cut.cuh"
 #include "kernel/sm100/descriptor.h"
 #include "kernel/sm100/epilogue.cuh"
 #include "kernel/sm100/gated.cuh"
 #include "kernel/sm100/general.cuh"
+#include "kernel/sm100/k_tail.cuh"
 #include "kernel/sm100/load.cuh"
 #include "kernel/sm100/mma.cuh"
 #include "kernel/sm100/params.h"
@@ -91,10 +91,10 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   // Prefetch C while the sums are still being computed. The columns of a pair's second CTA may all
   // lie beyond the last column of D: that CTA needs no C.
   if (kGeneral && (Tile::kCtas == 1 || n < p.n)) {
-    prefetch_c(
-        p,
-        CPart{batch, m, min(m + Tile::kTokens, cta.row_end()), n, min(n + Tile::kCtaWeights, p.n)},
-        band * 32 + lane, 128);
+    prefetch_c(p,
+               CRegion{batch, m, min(m + Tile::kTokens, cta.row_end()), n,
+                       min(n + Tile::kCtaWeights, p.n)},
+               band * 32 + lane, 128);
   }
   if (n_first >= p.n) {
     if (Tile::kCtas == 1) return;
@@ -106,7 +106,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   }
   if constexpr (Tile::kMaxSplit > 1) {
     if (cta.shares_tile()) {
-      store_part<Tile, kGeneral, kScales>(cta, sums, n_first, band, lane);
+      store_partition<Tile, kGeneral, kScales>(cta, sums, n_first, band, lane);
       return;
     }
   }
@@ -174,7 +174,7 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
   if (warp == Tile::kProducerWarp) {
     if (ptx::elect_sync()) {
       note_clock(kClock_first_load);
-      load_first_fillings(cta);
+      load_first_k_blocks(cta);
     }
   } else if (warp == Tile::kMmaWarp) {
     ptx::tcgen05_alloc<Tile::kCtaGroup, Tile::kColumnsAllocated>(cta.at.tmem_address());
@@ -195,15 +195,15 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
 // others, as far as the barriers permit.
 template <typename Tile, bool kGeneral, bool kScales>
 __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
-  if constexpr (Tile::kSeveralTiles) cta.walk.turns = turns_of_pair(cta.p);
-  const CutEnd<Tile> end{cta};
+  if constexpr (Tile::kSeveralTiles) cta.walk.iterations = iterations_of_pair(cta.p);
+  const KTail<Tile> end{cta};
   if (warp == Tile::kProducerWarp) {
     // Lets the dependent grid start, now that this CTA has its tensor memory. A CTA of that grid on
     // this SM might otherwise allocate all columns of tensor memory first, and keep them while it
     // waits for this grid to end: a deadlock.
     if (ptx::elect_sync()) ptx::griddepcontrol_launch_dependents();
     do {
-      if (ptx::elect_sync()) load_remaining_fillings(cta);
+      if (ptx::elect_sync()) load_remaining_k_blocks(cta);
       __syncwarp();
       if (end.exists()) end.clear(lane);
     } while (cta.go_on());

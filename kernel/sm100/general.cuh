@@ -24,7 +24,7 @@ template <typename Tile, bool kScales>
 __device__ void drain_general(float alpha, uint32_t first_m, uint32_t m_end, uint32_t tmem,
                               const Boxes<Tile, true>& boxes) {
   const Sm100Params& p = boxes.p;
-  const uint32_t lane = boxes.lane, slab = boxes.slabs.sums();
+  const uint32_t lane = boxes.lane, staging = boxes.buffers.sums();
   const uint32_t row = lane / kLanesPerSumRow, column = lane % kLanesPerSumRow * 4;
   const uint32_t element = 1u << log2_bytes(p.epilogue.d_type);
   const uint32_t row_bytes = boxes.by_row() ? kBoxSide * element : element;
@@ -40,7 +40,7 @@ __device__ void drain_general(float alpha, uint32_t first_m, uint32_t m_end, uin
     if (of_lane < p.n) factors = ColumnScale(p.epilogue, alpha, of_lane);
   }
 #pragma unroll 1
-  for (uint32_t piece = 0; piece < Slabs<Tile, true>::kPieces; ++piece) {
+  for (uint32_t piece = 0; piece < StagingBuffers<Tile, true>::kPieces; ++piece) {
     const uint32_t m = first_m + piece * kSubTileTokens;
     if (m >= m_end) break;
     uint32_t sums[kSubTileTokens];
@@ -48,19 +48,19 @@ __device__ void drain_general(float alpha, uint32_t first_m, uint32_t m_end, uin
     if (row_scales) scale_by_rows(p, factors, boxes.batch, m, lane, sums);
 #pragma unroll
     for (uint32_t i = 0; i < kSubTileTokens; ++i) {
-      ptx::st_shared_b32(slab + i * kSumRowBytes + lane * 4, sums[i]);
+      ptx::st_shared_b32(staging + i * kSumRowBytes + lane * 4, sums[i]);
     }
     __syncwarp();
-    const SumRows rows{slab + row * kSumRowBytes + column * 4,
+    const SumRows rows{staging + row * kSumRowBytes + column * 4,
                        kSumRows * kSumRowBytes,
                        boxes.batch,
                        n,
                        m + row,
                        kSumRows,
                        min(m + kSubTileTokens, m_end)};
-    const uint32_t to = boxes.slabs.box(piece) + row * row_bytes + column * column_bytes;
-    store_general<1, false, kScales>(p, rows, columns, 1.0f,
-                                     ToSlab{boxes.used(), to, kSumRows * row_bytes, column_bytes});
+    const uint32_t to = boxes.buffers.box(piece) + row * row_bytes + column * column_bytes;
+    store_general<1, false, kScales>(
+        p, rows, columns, 1.0f, ToStaging{boxes.used(), to, kSumRows * row_bytes, column_bytes});
     __syncwarp();  // the next sub-tile overwrites the sums
     if (boxes.used()) boxes.send(piece, m);
   }

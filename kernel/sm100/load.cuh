@@ -9,7 +9,7 @@
 #include "kernel/ptx/sync.cuh"
 #include "kernel/ptx/tma.cuh"
 #include "kernel/sm100/cta.cuh"
-#include "kernel/sm100/cut.cuh"
+#include "kernel/sm100/k_tail.cuh"
 #include "kernel/sm100/pair.cuh"
 
 namespace nvfp4 {
@@ -25,7 +25,7 @@ __device__ void init_barriers(const Cta<Tile>& cta) {
   for (uint32_t i = 0; i < Tile::kCtas; ++i) {
     ptx::mbarrier_init(cta.at.accumulator_full(i), 1);  // commit: all MMAs of the tile are done
   }
-  CutEnd<Tile>{cta}.init_barriers();
+  KTail<Tile>{cta}.init_barriers();
   if constexpr (Tile::kSeveralTiles) {
     for (uint32_t i = 0; i < 2; ++i) {
       ptx::mbarrier_init(cta.at.accumulator_empty(i), 4 * Tile::kCtas);  // warps have read it
@@ -47,66 +47,66 @@ __device__ void init_barriers(const Cta<Tile>& cta) {
 // copy suffices.
 template <typename Tile>
 __device__ void load_scales(const Cta<Tile>& cta, uint32_t dst, const uint8_t* scales,
-                            uint32_t block, uint32_t filling, uint64_t policy, uint32_t bar) {
+                            uint32_t block, uint32_t k_block, uint64_t policy, uint32_t bar) {
   const uint64_t tile = scale_tile_number(block, scale_tiles(cta.p, cta.k.k_steps),
-                                          scale_tiles(cta.p, cta.k.first_step(filling)));
+                                          scale_tiles(cta.p, cta.k.first_step(k_block)));
   ptx::cp_async_bulk(dst, scales + tile * kScaleTileBytes,
-                     scale_tiles(cta.p, cta.k.steps(filling)) * kScaleTileBytes, bar, policy);
+                     scale_tiles(cta.p, cta.k.steps(k_block)) * kScaleTileBytes, bar, policy);
 }
 
 // Announces to full[stage] the bytes of one k-block, weights and tokens together.
 template <typename Tile>
-__device__ void expect_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
-  if constexpr (Tile::kCtas == 2) return expect_stage_of_pair(cta, filling, stage);
+__device__ void expect_stage(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
+  if constexpr (Tile::kCtas == 2) return expect_stage_of_pair(cta, k_block, stage);
   const uint32_t bar = cta.at.full(stage);
-  const uint32_t scale_bytes = scale_tiles(cta.p, cta.k.steps(filling)) * kScaleTileBytes;
+  const uint32_t scale_bytes = scale_tiles(cta.p, cta.k.steps(k_block)) * kScaleTileBytes;
   ptx::mbarrier_arrive_expect_tx(
       bar, Tile::kStageWeightBytes + cta.token_bytes() + (Tile::kMatrices + 1) * scale_bytes);
 }
 
 // Each weight is used once per row of token tiles.
 template <typename Tile>
-__device__ void load_weights(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
-  if constexpr (Tile::kCtas == 2) return load_weights_of_pair(cta, filling, stage);
+__device__ void load_weights(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
+  if constexpr (Tile::kCtas == 2) return load_weights_of_pair(cta, k_block, stage);
   const Sm100Params& p = cta.p;
   const uint32_t bar = cta.at.full(stage);
-  ptx::cp_async_bulk_tensor_3d(cta.at.weights(stage), &p.weights, cta.k.first_byte(filling),
+  ptx::cp_async_bulk_tensor_3d(cta.at.weights(stage), &p.weights, cta.k.first_byte(k_block),
                                cta.first_weight(), cta.tile().batch, bar, ptx::kEvictFirst);
   load_scales(cta, cta.at.weight_scales(stage),
               p.weight_scales + cta.tile().batch * p.weight_scales_batch_bytes,
-              cta.tile().weight_tile, filling, ptx::kEvictFirst, bar);
+              cta.tile().weight_tile, k_block, ptx::kEvictFirst, bar);
   if constexpr (Tile::kGated) {
     const Sm100GatedParams& gated = gated_params(p);
     ptx::cp_async_bulk_tensor_3d(cta.at.weights(stage) + Tile::kWeightBytes, &gated.weights2,
-                                 cta.k.first_byte(filling), cta.first_weight(), cta.tile().batch,
+                                 cta.k.first_byte(k_block), cta.first_weight(), cta.tile().batch,
                                  bar, ptx::kEvictFirst);
     load_scales(cta, cta.at.weight_scales(stage) + Tile::kWeightScaleBytes,
                 gated.weight_scales2 + cta.tile().batch * p.weight_scales_batch_bytes,
-                cta.tile().weight_tile, filling, ptx::kEvictFirst, bar);
+                cta.tile().weight_tile, k_block, ptx::kEvictFirst, bar);
   }
 }
 
 // Each token is used by every weight tile.
 template <typename Tile>
-__device__ void load_tokens(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
-  if constexpr (Tile::kCtas == 2) return load_tokens_of_pair(cta, filling, stage);
+__device__ void load_tokens(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
+  if constexpr (Tile::kCtas == 2) return load_tokens_of_pair(cta, k_block, stage);
   const Sm100Params& p = cta.p;
   const uint32_t bar = cta.at.full(stage);
-  ptx::cp_async_bulk_tensor_3d(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(filling),
+  ptx::cp_async_bulk_tensor_3d(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(k_block),
                                cta.first_token(), cta.tile().batch, bar, p.token_policy);
   const uint8_t* token_scales = p.token_scales;
   if (!Tile::kGrouped) token_scales += cta.tile().batch * p.token_scales_batch_bytes;
   static_assert(Tile::kCtas == 2 || Tile::kTokens <= kScaleTileRows,
                 "a bulk copy does not clip, so it takes the one block, which is there");
   load_scales(cta, cta.at.token_scales(stage), token_scales, cta.scale_row() / kScaleTileRows,
-              filling, p.token_policy, bar);
+              k_block, p.token_policy, bar);
 }
 
 template <typename Tile>
-__device__ void load_stage(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
-  expect_stage(cta, filling, stage);
-  load_weights(cta, filling, stage);
-  load_tokens(cta, filling, stage);
+__device__ void load_stage(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
+  expect_stage(cta, k_block, stage);
+  load_weights(cta, k_block, stage);
+  load_tokens(cta, k_block, stage);
 }
 
 // Number of stages whose weights are loaded before the wait for earlier grids, if no earlier grid
@@ -120,16 +120,16 @@ __device__ void load_early_stages(const Cta<Tile>& cta) {
   expect_stage(cta, 0, 0);
   load_weights(cta, 0, 0);
 #pragma unroll
-  for (uint32_t filling = 1; filling < kEarlyStages; ++filling) {
-    if (filling < cta.k.fillings) {
-      expect_stage(cta, filling, filling);
-      load_weights(cta, filling, filling);
+  for (uint32_t k_block = 1; k_block < kEarlyStages; ++k_block) {
+    if (k_block < cta.k.k_blocks) {
+      expect_stage(cta, k_block, k_block);
+      load_weights(cta, k_block, k_block);
     }
   }
   ptx::griddepcontrol_wait();
 #pragma unroll
-  for (uint32_t filling = 0; filling < kEarlyStages; ++filling) {
-    if (filling < cta.k.fillings) load_tokens(cta, filling, filling);
+  for (uint32_t k_block = 0; k_block < kEarlyStages; ++k_block) {
+    if (k_block < cta.k.k_blocks) load_tokens(cta, k_block, k_block);
   }
 }
 
@@ -138,7 +138,7 @@ __device__ void load_early_stages(const Cta<Tile>& cta) {
 // and row ends of groups, and weights unless the caller promised that they are static. D depends on
 // tokens, so its stores come later still.
 template <typename Tile>
-__device__ void load_first_fillings(const Cta<Tile>& cta) {
+__device__ void load_first_k_blocks(const Cta<Tile>& cta) {
   uint32_t loaded = kEarlyStages;
   if (!Tile::kGrouped && cta.p.weights_are_static != 0) {
     load_early_stages(cta);
@@ -148,21 +148,21 @@ __device__ void load_first_fillings(const Cta<Tile>& cta) {
     loaded = 1;
   }
 #pragma unroll
-  for (uint32_t filling = 1; filling < Tile::kStages; ++filling) {
-    if (filling >= loaded && filling < cta.k.fillings) load_stage(cta, filling, filling);
+  for (uint32_t k_block = 1; k_block < Tile::kStages; ++k_block) {
+    if (k_block >= loaded && k_block < cta.k.k_blocks) load_stage(cta, k_block, k_block);
   }
 }
 
 // Loads the other k-blocks of a tile. For a stage that has never been filled the wait passes at
 // once.
 template <typename Tile>
-__device__ void load_remaining_fillings(const Cta<Tile>& cta) {
-  const uint32_t loaded = cta.walk.turn == 0 ? Tile::kStages : 0;
+__device__ void load_remaining_k_blocks(const Cta<Tile>& cta) {
+  const uint32_t loaded = cta.walk.iteration == 0 ? Tile::kStages : 0;
   auto at = cta.walk.begin;
   at.advance(loaded);
-  for (uint32_t filling = loaded; filling < cta.k.fillings; ++filling, at.advance()) {
+  for (uint32_t k_block = loaded; k_block < cta.k.k_blocks; ++k_block, at.advance()) {
     ptx::mbarrier_wait(cta.at.empty(at.stage), at.parity ^ 1);
-    load_stage(cta, filling, at.stage);
+    load_stage(cta, k_block, at.stage);
   }
 }
 

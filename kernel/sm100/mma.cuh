@@ -9,8 +9,8 @@
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/tcgen05.cuh"
 #include "kernel/sm100/cta.cuh"
-#include "kernel/sm100/cut.cuh"
 #include "kernel/sm100/descriptor.h"
+#include "kernel/sm100/k_tail.cuh"
 
 namespace nvfp4 {
 
@@ -66,10 +66,10 @@ struct MmaThread {
     ptx::mbarrier_wait(bar, parity);
   }
 
-  __device__ StageOperands wait(uint32_t filling, RingPosition<Tile::kStages> at) const {
+  __device__ StageOperands wait(uint32_t k_block, RingPosition<Tile::kStages> at) const {
     wait_full(cta.at.full(at.stage), at.parity);
-    if (filling == 0) note_clock(kClock_first_full);
-    if (filling + 1 == cta.k.fillings) note_clock(kClock_last_full);
+    if (k_block == 0) note_clock(kClock_first_full);
+    if (k_block + 1 == cta.k.k_blocks) note_clock(kClock_last_full);
     ptx::tcgen05_fence_after_thread_sync();
     return operands(at.stage);
   }
@@ -136,10 +136,10 @@ struct MmaThread {
 template <typename Tile>
 __device__ void wait_for_accumulator(const Cta<Tile>& cta) {
   if constexpr (Tile::kSeveralTiles) {
-    if (cta.walk.turn < Tile::kReleasingTurns) return;
+    if (cta.walk.iteration < Tile::kReleasingIterations) return;
     if constexpr (Tile::kOverlap) {
       Walk<Tile> before = cta.walk;
-      --before.turn;
+      --before.iteration;
       ptx::mbarrier_wait_cluster(cta.at.accumulator_empty(before.accumulator()),
                                  before.accumulator_parity());
     } else {
@@ -151,24 +151,24 @@ __device__ void wait_for_accumulator(const Cta<Tile>& cta) {
 
 // Issues the k-blocks of four steps in code without branches between steps: 15 clocks per step,
 // whose MMA takes 48 or more (tools/gates/sass.txt). The steps of the last k-block follow; the
-// scales of its last step may have to be cleared first (cut.cuh).
+// scales of its last step may have to be cleared first (k_tail.cuh).
 template <bool kScalesOf32, typename Tile>
 __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   const MmaThread<Tile, kScalesOf32> thread(cta, tmem);
-  const CutEnd<Tile> end{cta};
+  const KTail<Tile> end{cta};
   const uint32_t complete = cta.k.complete();
   auto at = cta.walk.begin;
   wait_for_accumulator(cta);
-  for (uint32_t filling = 0; filling < complete; ++filling, at.advance()) {
-    const StageOperands operands = thread.wait(filling, at);
+  for (uint32_t k_block = 0; k_block < complete; ++k_block, at.advance()) {
+    const StageOperands operands = thread.wait(k_block, at);
 #pragma unroll
     for (uint32_t step = 0; step < Tile::kSteps; ++step) {
-      thread.issue_step(operands, step, filling + step != 0);
+      thread.issue_step(operands, step, k_block + step != 0);
     }
     // Nobody waits for a stage that is not filled again, and an arrival must not outlive the CTA.
-    if (cta.walk.is_refilled(filling)) commit<Tile>(cta.at.empty(at.stage));
+    if (cta.walk.is_refilled(k_block)) commit<Tile>(cta.at.empty(at.stage));
   }
-  if (complete < cta.k.fillings) {
+  if (complete < cta.k.k_blocks) {
     if (end.exists()) end.wait_until_cleared();
     const StageOperands operands = thread.wait(complete, at);
 #pragma unroll 1

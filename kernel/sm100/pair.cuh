@@ -12,8 +12,8 @@
 //   early: the odd CTA refills a stage only when its own empty[s] says that the pair's MMAs have
 //   read the memory of both CTAs.
 //   If K is not a multiple of 64, each CTA counts the bytes of the last k-block itself, on full[s]
-//   of the leader and on cut_full of the other, one phase per tile. 64 arrivals on the leader's
-//   cut_ready signal that both have cleared their scales.
+//   of the leader and on k_tail_full of the other, one phase per tile. 64 arrivals on the leader's
+//   k_tail_ready signal that both have cleared their scales.
 //
 //   A pair computes every P-th tile, P being the number of pairs (tiles.cuh), and its ring
 //   continues from tile to tile. If two accumulators fit, one is stored while the other is
@@ -35,28 +35,28 @@
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/tma.cuh"
 #include "kernel/sm100/cta.cuh"
-#include "kernel/sm100/cut.cuh"
+#include "kernel/sm100/k_tail.cuh"
 
 namespace nvfp4 {
 
 // Barrier that counts the bytes of a k-block, as a shared::cluster address. If scales have to be
-// cleared, each CTA waits for its own bytes (cut.cuh).
+// cleared, each CTA waits for its own bytes (k_tail.cuh).
 template <typename Tile>
-__device__ uint32_t full_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
-  const bool by_itself = CutEnd<Tile>{cta}.is_in(filling) && !cta.leads();
-  if (by_itself) return ptx::mapa(cta.at.cut_full(), cta.rank);
+__device__ uint32_t full_of_pair(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
+  const bool by_itself = KTail<Tile>{cta}.is_in(k_block) && !cta.leads();
+  if (by_itself) return ptx::mapa(cta.at.k_tail_full(), cta.rank);
   return ptx::mapa(cta.at.full(stage), 0);
 }
 
 template <typename Tile>
-__device__ void expect_stage_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+__device__ void expect_stage_of_pair(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
   static_assert(2 * Tile::kStageBytes <= kMaxTransactionBytes);
   // A box of scales always has all tiles of a stage, including those beyond K.
   constexpr uint32_t kScaleBytes = Tile::kWeightScaleBytes + Tile::kTokenScaleBytes;
   const uint32_t bytes =
       Tile::kWeightBytes + cta.token_bytes() + (kScaleBytes >> cta.p.log2_steps_per_scale_tile);
-  if (CutEnd<Tile>{cta}.is_in(filling)) {
-    ptx::mbarrier_arrive_expect_tx(cta.leads() ? cta.at.full(stage) : cta.at.cut_full(), bytes);
+  if (KTail<Tile>{cta}.is_in(k_block)) {
+    ptx::mbarrier_arrive_expect_tx(cta.leads() ? cta.at.full(stage) : cta.at.k_tail_full(), bytes);
   } else if (cta.leads()) {
     ptx::mbarrier_arrive_expect_tx(cta.at.full(stage), 2 * bytes);
   }
@@ -72,28 +72,28 @@ __device__ inline void load_scales_of_pair(uint32_t dst, const TensorMap& map, u
 }
 
 template <typename Tile>
-__device__ void load_weights_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+__device__ void load_weights_of_pair(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
   const Sm100Params& p = cta.p;
-  const uint32_t bar = full_of_pair(cta, filling, stage), n = cta.first_weight();
-  ptx::cp_async_bulk_tensor_3d_of_pair(cta.at.weights(stage), &p.weights, cta.k.first_byte(filling),
+  const uint32_t bar = full_of_pair(cta, k_block, stage), n = cta.first_weight();
+  ptx::cp_async_bulk_tensor_3d_of_pair(cta.at.weights(stage), &p.weights, cta.k.first_byte(k_block),
                                        n, cta.tile().batch, bar, ptx::kEvictFirst);
   load_scales_of_pair(cta.at.weight_scales(stage), p.weight_scale_map, n / kScaleTileRows,
-                      scale_tiles(p, cta.k.first_step(filling)),
+                      scale_tiles(p, cta.k.first_step(k_block)),
                       p.weight_scales_batch_bytes == 0 ? 0 : cta.tile().batch, bar,
                       ptx::kEvictFirst);
 }
 
 template <typename Tile>
-__device__ void load_tokens_of_pair(const Cta<Tile>& cta, uint32_t filling, uint32_t stage) {
+__device__ void load_tokens_of_pair(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
   const Sm100Params& p = cta.p;
-  const uint32_t bar = full_of_pair(cta, filling, stage), m = cta.first_token();
-  ptx::cp_async_bulk_tensor_3d_of_pair(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(filling),
+  const uint32_t bar = full_of_pair(cta, k_block, stage), m = cta.first_token();
+  ptx::cp_async_bulk_tensor_3d_of_pair(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(k_block),
                                        m + cta.rank * Tile::box_tokens(cta.p.m), cta.tile().batch,
                                        bar, p.token_policy);
   for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
     load_scales_of_pair(
         cta.at.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes, p.token_scale_map,
-        m / kScaleTileRows + i, scale_tiles(p, cta.k.first_step(filling)),
+        m / kScaleTileRows + i, scale_tiles(p, cta.k.first_step(k_block)),
         p.token_scales_batch_bytes == 0 ? 0 : cta.tile().batch, bar, p.token_policy);
   }
 }

@@ -16,7 +16,7 @@ namespace nvfp4 {
 
 // Offset of a lane's value in a row. The 16-byte pieces of a row are permuted by XOR with row % 8,
 // so that the loads of a quarter warp, each lane its own row, hit every bank once.
-__device__ inline uint32_t turned(uint32_t row, uint32_t lane) {
+__device__ inline uint32_t rotated(uint32_t row, uint32_t lane) {
   return row * kSumRowBytes + (lane / 4 ^ row % 8) * 16 + lane % 4 * 4;
 }
 
@@ -75,9 +75,9 @@ template <typename Tile>
 __device__ void drain_scaled(const LaneColumn& column, uint32_t first_m, uint32_t tmem,
                              const Boxes<Tile, true>& boxes) {
   const Sm100Params& p = boxes.p;
-  const uint32_t lane = boxes.lane, slab = boxes.slabs.sums();
+  const uint32_t lane = boxes.lane, staging = boxes.buffers.sums();
 #pragma unroll 1
-  for (uint32_t piece = 0; piece < Slabs<Tile, true>::kPieces; ++piece) {
+  for (uint32_t piece = 0; piece < StagingBuffers<Tile, true>::kPieces; ++piece) {
     const uint32_t m = first_m + piece * kSubTileTokens;
     if (m >= p.m) break;
     uint32_t sums[kSubTileTokens];
@@ -85,10 +85,10 @@ __device__ void drain_scaled(const LaneColumn& column, uint32_t first_m, uint32_
     if (column.row_scales) scale_by_rows(p, column.factors, boxes.batch, m, lane, sums);
 #pragma unroll
     for (uint32_t i = 0; i < kSubTileTokens; ++i) {
-      ptx::st_shared_f32(slab + turned(i, lane), column.finish(__uint_as_float(sums[i])));
+      ptx::st_shared_f32(staging + rotated(i, lane), column.finish(__uint_as_float(sums[i])));
     }
     __syncwarp();
-    store_scaled_rows(p, boxes.batch, boxes.n_first, m, p.m, slab, lane);
+    store_scaled_rows(p, boxes.batch, boxes.n_first, m, p.m, staging, lane);
     __syncwarp();  // the next piece overwrites the sums
   }
 }

@@ -16,7 +16,7 @@ struct Sm100Barriers;
 template <uint32_t kStages>
 struct Sm100Barriers<kStages, 1> {
   uint64_t full[kStages], empty[kStages], accumulator_full[1];
-  uint64_t cut_ready;
+  uint64_t k_tail_ready;
   uint64_t peers_ready, sums[4];
   uint32_t tmem_address, unused;
 };
@@ -25,7 +25,7 @@ struct Sm100Barriers<kStages, 1> {
 template <uint32_t kStages>
 struct Sm100Barriers<kStages, 2> {
   uint64_t full[kStages], empty[kStages], accumulator_full[2], accumulator_empty[2];
-  uint64_t cut_ready, cut_full;
+  uint64_t k_tail_ready, k_tail_full;
   uint32_t tmem_address, unused;
 };
 

@@ -35,31 +35,32 @@ namespace nvfp4 {
 constexpr uint32_t kRowsOfPiece = 4;
 
 // One warp's side of the exchange between kParts partitions. A row is a token of the tile.
-template <typename Tile, uint32_t kParts>
+template <typename Tile, uint32_t kPartitions>
 struct Exchange {
   // Number of rows that are loaded, added and stored at once. A slice is a multiple of it.
-  static constexpr uint32_t kRows = Tile::kTokens / kParts < 32 ? 16 : 32;
+  static constexpr uint32_t kRows = Tile::kTokens / kPartitions < 32 ? 16 : 32;
   static constexpr uint32_t kReceivedAt = 4 * Tile::kTokens * kSumRowBytes;
   static_assert(2 * kReceivedAt <= Tile::kStages * (Tile::kWeightBytes + Tile::kTokenBytes),
                 "own and received sums lie in the ring");
-  static_assert(Tile::kTokens % (kParts * kRows) == 0 && kRows % 16 == 0, "shares fit the tile");
+  static_assert(Tile::kTokens % (kPartitions * kRows) == 0 && kRows % 16 == 0,
+                "slices fit the tile");
 
   const Cta<Tile>& cta;
   uint32_t tmem;  // first column of the accumulator, first lane of the warp
   uint32_t m, band, lane;
   uint32_t rows;   // rows that exist
-  uint32_t share;  // rows that a CTA stores; the last CTAs store fewer
+  uint32_t slice;  // rows that a CTA stores; the last CTAs store fewer
 
   __device__ Exchange(const Cta<Tile>& its, uint32_t its_tmem, uint32_t its_band, uint32_t its_lane)
       : cta(its), tmem(its_tmem), m(its.first_token()), band(its_band), lane(its_lane) {
     rows = min(cta.p.m - m, Tile::kTokens);
-    share = (rows + kRows * kParts - 1) / (kRows * kParts) * kRows;
+    slice = (rows + kRows * kPartitions - 1) / (kRows * kPartitions) * kRows;
   }
 
   // Rows of a rank's slice that exist.
   __device__ uint32_t rows_of(uint32_t rank) const {
-    const uint32_t before = rank * share;
-    return rows > before ? min(rows - before, share) : 0;
+    const uint32_t before = rank * slice;
+    return rows > before ? min(rows - before, slice) : 0;
   }
   __device__ uint32_t pushed_of(uint32_t rank) const {
     return (rows_of(rank) + kRowsOfPiece - 1) / kRowsOfPiece * kRowsOfPiece;
@@ -69,9 +70,9 @@ struct Exchange {
   }
   // Address of the partial sums that a rank has sent for this CTA's slice.
   __device__ uint32_t received(uint32_t rank) const {
-    return cta.at.smem + kReceivedAt + (rank * 4 + band) * share * kSumRowBytes;
+    return cta.at.smem + kReceivedAt + (rank * 4 + band) * slice * kSumRowBytes;
   }
-  __device__ bool is_peer(uint32_t rank) const { return rank < kParts && rank != cta.rank; }
+  __device__ bool is_peer(uint32_t rank) const { return rank < kPartitions && rank != cta.rank; }
 
   // Signals every peer, with one lane per peer. The warp that every tile has does this.
   __device__ void tell_ring_is_drained() const {
@@ -82,10 +83,10 @@ struct Exchange {
 
   // Copies the rows of the other CTAs' slices into the ring.
   __device__ void put() const {
-    const uint32_t own_first = cta.rank * share;
+    const uint32_t own_first = cta.rank * slice;
 #pragma unroll 1
     for (uint32_t row = 0; row < rows; row += kRows) {
-      if (row - own_first < share) continue;
+      if (row - own_first < slice) continue;
       uint32_t sums[kRows];
       ptx::tcgen05_ld_32x32b(sums, tmem + row);
 #pragma unroll
@@ -101,12 +102,13 @@ struct Exchange {
     __syncwarp();
     const uint32_t own_rows = pushed_of(cta.rank);
     if (lane == cta.rank && own_rows > 0) {
-      ptx::mbarrier_arrive_expect_tx(cta.at.sums(band), (kParts - 1) * own_rows * kSumRowBytes);
+      ptx::mbarrier_arrive_expect_tx(cta.at.sums(band),
+                                     (kPartitions - 1) * own_rows * kSumRowBytes);
     }
     const uint32_t their_rows = is_peer(lane) ? pushed_of(lane) : 0;
     if (their_rows > 0) {
       ptx::mbarrier_wait_cluster(cta.at.peers_ready(), 0);
-      ptx::cp_async_bulk_to_cluster(ptx::mapa(received(cta.rank), lane), own(lane * share),
+      ptx::cp_async_bulk_to_cluster(ptx::mapa(received(cta.rank), lane), own(lane * slice),
                                     their_rows * kSumRowBytes, ptx::mapa(cta.at.sums(band), lane));
     }
     __syncwarp();
@@ -125,14 +127,15 @@ struct Exchange {
   }
 
   // Loads the partial sums that a rank has sent, for the rows that have arrived.
-  __device__ void load(uint32_t rank, uint32_t row, uint32_t (&part)[kRows]) const {
+  __device__ void load(uint32_t rank, uint32_t row, uint32_t (&partial)[kRows]) const {
     const uint32_t theirs = received(rank) + row * kSumRowBytes + lane * 16;
     const uint32_t there = rows_of(cta.rank) - row;
 #pragma unroll
     for (uint32_t i = 0; i < kRows; i += kRowsOfPiece) {
       uint4 piece = make_uint4(0, 0, 0, 0);
       if (i < there) piece = ptx::ld_shared_v4_b32(theirs + i * kSumRowBytes);
-      part[i] = piece.x, part[i + 1] = piece.y, part[i + 2] = piece.z, part[i + 3] = piece.w;
+      partial[i] = piece.x, partial[i + 1] = piece.y, partial[i + 2] = piece.z,
+      partial[i + 3] = piece.w;
     }
   }
 
@@ -144,21 +147,21 @@ struct Exchange {
   // zero. Two partitions give the same bits in either order. More begin at -0, which changes no
   // sum.
   __device__ void add(uint32_t row, float (&x)[kRows]) const {
-    uint32_t part[kRows], mine[kRows];
-    if (kParts == 2) load(cta.rank ^ 1, row, part);
-    ptx::tcgen05_ld_32x32b(mine, tmem + cta.rank * share + row);
-    if constexpr (kParts == 2) {
+    uint32_t partial[kRows], mine[kRows];
+    if (kPartitions == 2) load(cta.rank ^ 1, row, partial);
+    ptx::tcgen05_ld_32x32b(mine, tmem + cta.rank * slice + row);
+    if constexpr (kPartitions == 2) {
 #pragma unroll
-      for (uint32_t i = 0; i < kRows; ++i) x[i] = sum_of(mine[i], part[i]);
+      for (uint32_t i = 0; i < kRows; ++i) x[i] = sum_of(mine[i], partial[i]);
     } else {
 #pragma unroll
       for (float& one : x) one = -0.0f;
 #pragma unroll 1
-      for (uint32_t rank = 0; rank < kParts; ++rank) {
-        if (rank != cta.rank) load(rank, row, part);
+      for (uint32_t rank = 0; rank < kPartitions; ++rank) {
+        if (rank != cta.rank) load(rank, row, partial);
 #pragma unroll
         for (uint32_t i = 0; i < kRows; ++i) {
-          x[i] = sum_of(__float_as_uint(x[i]), rank == cta.rank ? mine[i] : part[i]);
+          x[i] = sum_of(__float_as_uint(x[i]), rank == cta.rank ? mine[i] : partial[i]);
         }
       }
     }
@@ -167,11 +170,12 @@ struct Exchange {
 
 // Stores D with threads instead of TMA, because a slice has few rows. The staging buffer is in a
 // part of the ring that holds none of the other CTAs' rows.
-template <typename Tile, uint32_t kParts>
-__device__ void store_share(const Exchange<Tile, kParts>& its, const LaneColumn& column, Rows to) {
-  constexpr uint32_t kRows = Exchange<Tile, kParts>::kRows;
+template <typename Tile, uint32_t kPartitions>
+__device__ void store_slice(const Exchange<Tile, kPartitions>& its, const LaneColumn& column,
+                            Rows to) {
+  constexpr uint32_t kRows = Exchange<Tile, kPartitions>::kRows;
   if (!its.exchange()) return;
-  const uint32_t first = its.cta.rank * its.share, m = its.m + first;
+  const uint32_t first = its.cta.rank * its.slice, m = its.m + first;
   const uint32_t rows = its.rows_of(its.cta.rank);
   to.m_end = m + rows;
 #pragma unroll 1
@@ -193,11 +197,11 @@ struct SharedSums {
   uint32_t at, first, rows;
 };
 
-template <typename Tile, uint32_t kParts>
-__device__ SharedSums add_share(const Exchange<Tile, kParts>& its, const LaneColumn& column,
-                                bool turns) {
-  constexpr uint32_t kRows = Exchange<Tile, kParts>::kRows;
-  const uint32_t first = its.cta.rank * its.share;
+template <typename Tile, uint32_t kPartitions>
+__device__ SharedSums add_slice(const Exchange<Tile, kPartitions>& its, const LaneColumn& column,
+                                bool rotates) {
+  constexpr uint32_t kRows = Exchange<Tile, kPartitions>::kRows;
+  const uint32_t first = its.cta.rank * its.slice;
   if (!its.exchange()) return {0, 0, 0};
   const uint32_t rows = its.rows_of(its.cta.rank);
 #pragma unroll 1
@@ -210,7 +214,7 @@ __device__ SharedSums add_share(const Exchange<Tile, kParts>& its, const LaneCol
     }
 #pragma unroll
     for (uint32_t i = 0; i < kRows; ++i) {
-      const uint32_t place = turns ? turned(i, its.lane) : i * kSumRowBytes + its.lane * 4;
+      const uint32_t place = rotates ? rotated(i, its.lane) : i * kSumRowBytes + its.lane * 4;
       ptx::st_shared_f32(its.own(first + row) + place, column.finish(x[i]));
     }
   }
@@ -219,57 +223,57 @@ __device__ SharedSums add_share(const Exchange<Tile, kParts>& its, const LaneCol
 }
 
 template <typename Tile>
-__device__ void store_share_scaled(const Cta<Tile>& cta, const SharedSums& share, uint32_t n_first,
+__device__ void store_slice_scaled(const Cta<Tile>& cta, const SharedSums& slice, uint32_t n_first,
                                    uint32_t lane) {
-  const uint32_t m = cta.first_token() + share.first;
+  const uint32_t m = cta.first_token() + slice.first;
 #pragma unroll 1
-  for (uint32_t row = 0; row < share.rows; row += 32) {
-    store_scaled_rows(cta.p, cta.tile().batch, n_first, m + row, m + share.rows,
-                      share.at + row * kSumRowBytes, lane);
+  for (uint32_t row = 0; row < slice.rows; row += 32) {
+    store_scaled_rows(cta.p, cta.tile().batch, n_first, m + row, m + slice.rows,
+                      slice.at + row * kSumRowBytes, lane);
   }
 }
 
 template <typename Tile, bool kScales>
-__device__ void store_share_general(const Cta<Tile>& cta, const SharedSums& share, uint32_t band,
+__device__ void store_slice_general(const Cta<Tile>& cta, const SharedSums& slice, uint32_t band,
                                     uint32_t lane) {
-  if (share.rows == 0) return;
+  if (slice.rows == 0) return;
   const uint32_t row = lane / kLanesPerSumRow, n = lane % kLanesPerSumRow * 4;
-  const uint32_t m = cta.first_token() + share.first;
-  const SumRows sums{share.at + row * kSumRowBytes + n * 4,
+  const uint32_t m = cta.first_token() + slice.first;
+  const SumRows sums{slice.at + row * kSumRowBytes + n * 4,
                      kSumRows * kSumRowBytes,
                      cta.tile().batch,
                      cta.first_weight() + band * kSubTileWeights + n,
                      m + row,
                      kSumRows,
-                     m + share.rows};
+                     m + slice.rows};
   store_general<4, true, kScales>(cta.p, sums, GeneralColumns(cta.p, cta.p.alpha, sums.n), 1.0f);
 }
 
 // One of the four epilogue warps stores its output slice. Its columns begin at n_first. `sums` is
 // the accumulator's first column and the warp's first lane.
 template <typename Tile, bool kGeneral, bool kScales>
-__device__ void store_part(const Cta<Tile>& cta, uint32_t sums, uint32_t n_first, uint32_t band,
-                           uint32_t lane) {
+__device__ void store_partition(const Cta<Tile>& cta, uint32_t sums, uint32_t n_first,
+                                uint32_t band, uint32_t lane) {
   const Sm100Params& p = cta.p;
   const Exchange<Tile, 2> two(cta, sums, band, lane);
   const Exchange<Tile, 4> four(cta, sums, band, lane);
   if constexpr (kGeneral) {
     const bool scaled = kScales && p.epilogue.kind == kEpilogueScaled;
     const LaneColumn column = scaled ? LaneColumn(p, p.alpha, n_first + lane) : LaneColumn();
-    const SharedSums share =
-        p.split == 2 ? add_share(two, column, scaled) : add_share(four, column, scaled);
+    const SharedSums slice =
+        p.split == 2 ? add_slice(two, column, scaled) : add_slice(four, column, scaled);
     if (scaled) {
-      store_share_scaled(cta, share, n_first, lane);
+      store_slice_scaled(cta, slice, n_first, lane);
     } else {
-      store_share_general<Tile, kScales>(cta, share, band, lane);
+      store_slice_general<Tile, kScales>(cta, slice, band, lane);
     }
   } else {
     const LaneColumn column(p, cta.alpha(), n_first + lane);
     const Rows to(p, cta.tile().batch, n_first, p.m);
     if (p.split == 2) {
-      store_share(two, column, to);
+      store_slice(two, column, to);
     } else {
-      store_share(four, column, to);
+      store_slice(four, column, to);
     }
   }
 }

@@ -63,20 +63,20 @@ struct Sm100Tile {
   // epilogue has staging buffers outside the ring: each warp has one for sums and a box of 2-byte
   // elements.
   static constexpr bool kSeveralTiles = kCtas == 2;
-  static constexpr uint32_t kSlabsBytes = kSeveralTiles ? 4 * (32 * 32 * 4 + 32 * 32 * 2) : 0;
+  static constexpr uint32_t kStagingBytes = kSeveralTiles ? 4 * (32 * 32 * 4 + 32 * 32 * 2) : 0;
 
   // As many stages as fit. The size of the barriers is computed for the number of stages that would
   // fit without them.
   static constexpr uint32_t kStages =
-      (kMaxSharedBytes - kSlabsBytes -
+      (kMaxSharedBytes - kStagingBytes -
        uint32_t(sizeof(Sm100Barriers<kMaxSharedBytes / kStageBytes, kCtas>))) /
       kStageBytes;
 
   // Shared memory, offsets from a 1024-byte aligned base.
   using Ring = Sm100Ring<Sm100Tile, kStages>;
   using Barriers = Sm100Barriers<kStages, kCtas>;
-  static constexpr uint32_t kSlabsAt = kStages * kStageBytes;
-  static constexpr uint32_t kBarriersAt = kSlabsAt + kSlabsBytes;
+  static constexpr uint32_t kStagingAt = kStages * kStageBytes;
+  static constexpr uint32_t kBarriersAt = kStagingAt + kStagingBytes;
   static constexpr uint32_t kSharedBytes = kBarriersAt + uint32_t(sizeof(Barriers));
 
   // Columns of tensor memory: accumulators, then scale slots, one per stage and step. A slot for
@@ -95,7 +95,7 @@ struct Sm100Tile {
   // First column of the second accumulator. Columns from there to kTokens belong to both, so the
   // next tile waits until the epilogue has read them. It reads them first.
   static constexpr uint32_t kSecondAt = kOverlap ? kTmemColumns - kScaleColumns - kTokens : kTokens;
-  static constexpr uint32_t kReleasingTurns = kOverlap ? 1 : kAccumulators;
+  static constexpr uint32_t kReleasingIterations = kOverlap ? 1 : kAccumulators;
   static constexpr uint32_t kScaleColumnsAt =
       kMatrices * (kTokens + (kAccumulators - 1) * kSecondAt);
   static constexpr uint32_t kColumnsUsed = kScaleColumnsAt + kScaleColumns;

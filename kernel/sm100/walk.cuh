@@ -42,43 +42,45 @@ __device__ TileCoordinate tile_of(const Sm100Params& p, uint32_t index) {
 template <typename Tile>
 struct Walk {
   TileCoordinate tile;
-  uint32_t fillings;                       // k-blocks of each tile
-  uint32_t turn = 0;                       // index of the current tile among those of this CTA
-  uint32_t turns = 1;                      // number of tiles of this CTA
+  uint32_t k_blocks;                       // k-blocks of each tile
+  uint32_t iteration = 0;                  // index of the current tile among those of this CTA
+  uint32_t iterations = 1;                 // number of tiles of this CTA
   RingPosition<Tile::kStages> begin = {};  // position of the tile's first k-block
 
   // Moves to the next tile; false after the last one.
   __device__ bool go_on(const Sm100Params& p) {
     if constexpr (Tile::kSeveralTiles) {
-      if (++turn == turns) return false;
-      begin = position(fillings);
-      tile = tile_of<Tile>(p, (blockIdx.x + turn * gridDim.x) / Tile::kCtas);
+      if (++iteration == iterations) return false;
+      begin = position(k_blocks);
+      tile = tile_of<Tile>(p, (blockIdx.x + iteration * gridDim.x) / Tile::kCtas);
       return true;
     }
     return false;
   }
   // Ring position and phase of full[s] for a k-block of this tile, or for the one after its last.
-  __device__ RingPosition<Tile::kStages> position(uint32_t filling) const {
-    const uint32_t all = begin.stage + filling;
+  __device__ RingPosition<Tile::kStages> position(uint32_t k_block) const {
+    const uint32_t all = begin.stage + k_block;
     return {all % Tile::kStages, begin.parity ^ (all / Tile::kStages % 2)};
   }
   // Whether the stage of that k-block is filled again, if only by a later tile.
-  __device__ bool is_refilled(uint32_t filling) const {
-    if constexpr (!Tile::kSeveralTiles) return filling + Tile::kStages < fillings;
-    return filling + Tile::kStages < uint64_t{turns - turn} * fillings;
+  __device__ bool is_refilled(uint32_t k_block) const {
+    if constexpr (!Tile::kSeveralTiles) return k_block + Tile::kStages < k_blocks;
+    return k_block + Tile::kStages < uint64_t{iterations - iteration} * k_blocks;
   }
   // Tiles alternate between the accumulators. Each accumulator has its own barriers, whose phases
   // count its tiles.
-  __device__ uint32_t accumulator() const { return turn % Tile::kAccumulators; }
-  __device__ uint32_t accumulator_parity() const { return turn / Tile::kAccumulators % 2; }
+  __device__ uint32_t accumulator() const { return iteration % Tile::kAccumulators; }
+  __device__ uint32_t accumulator_parity() const { return iteration / Tile::kAccumulators % 2; }
   __device__ uint32_t accumulator_at() const { return accumulator() * Tile::kSecondAt; }
   // Whether a later tile waits until this tile's accumulator, or its shared columns, have been
   // read.
-  __device__ bool accumulator_is_used_again() const { return turn + Tile::kReleasingTurns < turns; }
+  __device__ bool accumulator_is_used_again() const {
+    return iteration + Tile::kReleasingIterations < iterations;
+  }
 };
 
 // Number of tiles of this pair.
-__device__ inline uint32_t turns_of_pair(const Sm100Params& p) {
+__device__ inline uint32_t iterations_of_pair(const Sm100Params& p) {
   const uint32_t pair = blockIdx.x / 2, pairs = gridDim.x / 2;
   return (p.tiles - pair + pairs - 1) / pairs;
 }

@@ -69,9 +69,9 @@ struct Sm80Cta {
   }
 
   // Place of the sums of each K partition of a cluster, in its first CTA.
-  __device__ uint32_t parts(uint32_t of_rank) const {
+  __device__ uint32_t partitions(uint32_t of_rank) const {
     const uint32_t bytes = sm80_token_rows(p.m, Tile::kTokens) * kSm80SumRowBytes;
-    if constexpr (!Tile::kPartsInRings) return ring(Tile::kWarps) + of_rank * bytes;
+    if constexpr (!Tile::kPartitionsInRings) return ring(Tile::kWarps) + of_rank * bytes;
     return ring(of_rank % Tile::kWarps) + Tile::kWarpSumBytes + of_rank / Tile::kWarps * bytes;
   }
   __device__ uint32_t zeros() const { return smem; }

@@ -71,22 +71,22 @@ __device__ void multiply_80(const Sm80Cta<Tile>& cta, uint32_t ring, uint32_t wa
 // Called after the warps have written their sums to the first warp's ring.
 template <typename Tile>
 __device__ void finish_80(const Sm80Cta<Tile>& cta) {
-  const Sm80Share<Tile> share;
+  const Sm80ThreadSums<Tile> its;
   uint32_t sums = cta.ring(0);
   if (cta.p.split == 1) {
-    for (uint32_t t = share.token; t < cta.tokens; t += share.kStep) {
-      const uint32_t place = share.place(t);
+    for (uint32_t t = its.token; t < cta.tokens; t += its.kStep) {
+      const uint32_t place = its.place(t);
       ptx::st_shared_v4_f32(sums + place, sum_of_warps(cta, place));
     }
   } else if constexpr (kSm80Clusters) {
-    push_part(cta, share);
+    push_partition(cta, its);
     if (cta.rank != 0) return;
-    add_cluster(cta, share);
-    sums = cta.parts(0);
+    add_cluster(cta, its);
+    sums = cta.partitions(0);
   } else {
-    return store_part(cta, share);
+    return store_partition(cta, its);
   }
-  store_d_80(cta.p, cta.at, sums, share);
+  store_d_80(cta.p, cta.at, sums, its);
 }
 
 template <typename Variant>
@@ -124,17 +124,17 @@ __device__ void add_sm80(const Sm80Params& p) {
   __shared__ __align__(16) uint8_t sums[Tile::kTokens * kSm80SumRowBytes];
   const uint32_t tile = blockIdx.x;
   const Sm80Place at = sm80_place<Tile>(p, tile);
-  const Sm80Share<Tile> share;
+  const Sm80ThreadSums<Tile> its;
   const uint32_t to = ptx::shared_address(sums);
   const uint32_t tokens = min(p.m - at.m, Tile::kTokens);
-  for (uint32_t t = share.token; t < tokens; t += share.kStep) {
-    float4 sum = *part_of<Tile>(p, tile, 0, t, share.n);
+  for (uint32_t t = its.token; t < tokens; t += its.kStep) {
+    float4 sum = *partition_at<Tile>(p, tile, 0, t, its.n);
     for (uint32_t rank = 1; rank < p.split; ++rank) {
-      sum = add_80(sum, *part_of<Tile>(p, tile, rank, t, share.n));
+      sum = add_80(sum, *partition_at<Tile>(p, tile, rank, t, its.n));
     }
-    ptx::st_shared_v4_f32(to + share.place(t), sum);
+    ptx::st_shared_v4_f32(to + its.place(t), sum);
   }
-  store_d_80(p, at, to, share);
+  store_d_80(p, at, to, its);
 }
 #endif
 

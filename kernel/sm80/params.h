@@ -17,7 +17,7 @@ struct Sm80Params {
   const uint8_t* weight_scales;  // UE4M3, or as log2_of_ue8m0 says
   const uint8_t* tokens;         // fp16 or bf16
   void* d;
-  float* parts;  // workspace of images without clusters: [tile][K partition][token][weight]
+  float* partitions;  // workspace of images without clusters: [tile][K partition][token][weight]
   int64_t weight_row_bytes, weight_batch_bytes;
   int64_t weight_scales_batch_bytes;
   int64_t token_row_bytes, token_batch_bytes;

@@ -63,11 +63,12 @@ __device__ void put_sums_80(const Sm80Sums<Tile>& sums, uint32_t ring, uint32_t 
 constexpr uint32_t kSm80Columns = kSm80Weights / 4;
 
 template <typename Tile>
-struct Sm80Share {
+struct Sm80ThreadSums {
   static constexpr uint32_t kStep = Tile::kThreads / kSm80Columns;
   uint32_t n, token;
 
-  __device__ Sm80Share() : n(threadIdx.x % kSm80Columns * 4), token(threadIdx.x / kSm80Columns) {}
+  __device__ Sm80ThreadSums()
+      : n(threadIdx.x % kSm80Columns * 4), token(threadIdx.x / kSm80Columns) {}
   __device__ uint32_t place(uint32_t t) const { return t * kSm80SumRowBytes + n * 4; }
 };
 
@@ -93,32 +94,32 @@ __device__ void start_cluster(const Sm80Cta<Tile>& cta) {
     ptx::mbarrier_init(cta.sums_full(), 1);
     ptx::fence_mbarrier_init();
   }
-  if (!Tile::kPartsInRings || cta.rank != 0) ptx::cluster_arrive_relaxed();
+  if (!Tile::kPartitionsInRings || cta.rank != 0) ptx::cluster_arrive_relaxed();
 }
 
 template <typename Tile>
-__device__ void push_part(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share) {
-  if (Tile::kPartsInRings && cta.rank == 0) ptx::cluster_arrive_release();
+__device__ void push_partition(const Sm80Cta<Tile>& cta, const Sm80ThreadSums<Tile>& its) {
+  if (Tile::kPartitionsInRings && cta.rank == 0) ptx::cluster_arrive_release();
   ptx::cluster_wait_acquire();  // the first CTA's barrier is initialised, and its memory is free
   const uint32_t full = ptx::mapa(cta.sums_full(), 0);
-  for (uint32_t t = share.token; t < cta.tokens; t += share.kStep) {
-    const uint32_t to = ptx::mapa(cta.parts(cta.rank) + share.place(t), 0);
-    ptx::st_async_v4_f32(to, sum_of_warps(cta, share.place(t)), full);
+  for (uint32_t t = its.token; t < cta.tokens; t += its.kStep) {
+    const uint32_t to = ptx::mapa(cta.partitions(cta.rank) + its.place(t), 0);
+    ptx::st_async_v4_f32(to, sum_of_warps(cta, its.place(t)), full);
   }
 }
 
 // The first CTA adds the other partial sums to its own, in place.
 template <typename Tile>
-__device__ void add_cluster(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share) {
+__device__ void add_cluster(const Sm80Cta<Tile>& cta, const Sm80ThreadSums<Tile>& its) {
   if (threadIdx.x == 0) {
     ptx::mbarrier_arrive_expect_tx(cta.sums_full(), cta.p.split * cta.tokens * kSm80Weights * 4);
   }
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
-  for (uint32_t t = share.token; t < cta.tokens; t += share.kStep) {
-    const uint32_t own = cta.parts(0) + share.place(t);
+  for (uint32_t t = its.token; t < cta.tokens; t += its.kStep) {
+    const uint32_t own = cta.partitions(0) + its.place(t);
     float4 sum = ptx::ld_shared_v4_f32(own);
     for (uint32_t rank = 1; rank < cta.p.split; ++rank) {
-      sum = add_80(sum, ptx::ld_shared_v4_f32(cta.parts(rank) + share.place(t)));
+      sum = add_80(sum, ptx::ld_shared_v4_f32(cta.partitions(rank) + its.place(t)));
     }
     ptx::st_shared_v4_f32(own, sum);
   }
@@ -126,16 +127,17 @@ __device__ void add_cluster(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& sha
 
 // The place of a K partition's sums in the workspace.
 template <typename Tile>
-__device__ float4* part_of(const Sm80Params& p, uint32_t tile, uint32_t rank, uint32_t token,
-                           uint32_t n) {
-  const uint64_t part = static_cast<uint64_t>(tile) * p.split + rank;
-  return reinterpret_cast<float4*>(p.parts + (part * Tile::kTokens + token) * kSm80Weights + n);
+__device__ float4* partition_at(const Sm80Params& p, uint32_t tile, uint32_t rank, uint32_t token,
+                                uint32_t n) {
+  const uint64_t partition = static_cast<uint64_t>(tile) * p.split + rank;
+  return reinterpret_cast<float4*>(p.partitions +
+                                   (partition * Tile::kTokens + token) * kSm80Weights + n);
 }
 
 template <typename Tile>
-__device__ void store_part(const Sm80Cta<Tile>& cta, const Sm80Share<Tile>& share) {
-  for (uint32_t t = share.token; t < cta.tokens; t += share.kStep) {
-    *part_of<Tile>(cta.p, cta.tile, cta.rank, t, share.n) = sum_of_warps(cta, share.place(t));
+__device__ void store_partition(const Sm80Cta<Tile>& cta, const Sm80ThreadSums<Tile>& its) {
+  for (uint32_t t = its.token; t < cta.tokens; t += its.kStep) {
+    *partition_at<Tile>(cta.p, cta.tile, cta.rank, t, its.n) = sum_of_warps(cta, its.place(t));
   }
 }
 
@@ -169,14 +171,14 @@ __device__ inline bool is_plain_80(const Sm80Params& p, uint32_t n) {
 // Computes D from the sums at `sums`, [token][weight].
 template <typename Tile>
 __device__ void store_d_80(const Sm80Params& p, const Sm80Place& at, uint32_t sums,
-                           const Sm80Share<Tile>& share) {
+                           const Sm80ThreadSums<Tile>& its) {
   SumRows rows;
-  rows.at = sums + share.place(share.token);
-  rows.step = share.kStep * kSm80SumRowBytes;
+  rows.at = sums + its.place(its.token);
+  rows.step = its.kStep * kSm80SumRowBytes;
   rows.batch = at.batch;
-  rows.n = at.n + share.n;
-  rows.m = at.m + share.token;
-  rows.m_step = share.kStep;
+  rows.n = at.n + its.n;
+  rows.m = at.m + its.token;
+  rows.m_step = its.kStep;
   rows.m_end = min(p.m, at.m + Tile::kTokens);
   if (is_plain_80(p, rows.n)) {
     return store_plain_80<Tile>(p, rows);

@@ -53,7 +53,7 @@ constexpr uint32_t kSm80Stages = 2;  // stages of a warp's ring
 // Where the sums of a cluster's K partitions meet in its first CTA. With 16 tokens and four warps
 // they meet in the rings, once that CTA has read these, so that three CTAs fit on an SM. The other
 // tiles have room beside the rings, and no partition waits for the first one.
-NVFP4_HOST_DEVICE constexpr bool sm80_parts_in_rings(uint32_t tile_tokens, uint32_t warps) {
+NVFP4_HOST_DEVICE constexpr bool sm80_partitions_in_rings(uint32_t tile_tokens, uint32_t warps) {
   return tile_tokens > 8 && warps == 4;
 }
 
@@ -61,7 +61,7 @@ NVFP4_HOST_DEVICE constexpr bool sm80_parts_in_rings(uint32_t tile_tokens, uint3
 NVFP4_HOST_DEVICE constexpr uint32_t sm80_shared_bytes(uint32_t tile_tokens, uint32_t warps,
                                                        uint32_t m, uint32_t cluster) {
   const uint32_t rows = sm80_token_rows(m, tile_tokens);
-  const bool beside = cluster > 1 && !sm80_parts_in_rings(tile_tokens, warps);
+  const bool beside = cluster > 1 && !sm80_partitions_in_rings(tile_tokens, warps);
   return kSm80RingsAt + warps * kSm80Stages * sm80_stage_bytes(rows) +
          (beside ? cluster * rows * kSm80SumRowBytes : 0);
 }
@@ -88,11 +88,11 @@ struct Sm80Tile {
   }
   static_assert(kTokens % 8 == 0, "the columns of an MMA");
   // The sums of a warp overwrite its ring; those of the cluster's K partitions come after them.
-  static constexpr bool kPartsInRings = sm80_parts_in_rings(kTokens, kWarps);
+  static constexpr bool kPartitionsInRings = sm80_partitions_in_rings(kTokens, kWarps);
   static constexpr uint32_t kWarpSumBytes = kTokens * kSm80SumRowBytes;
-  static constexpr uint32_t kPartsOfRing = kPartsInRings ? kSm80MostCluster / kWarps : 0;
+  static constexpr uint32_t kPartitionsOfRing = kPartitionsInRings ? kSm80MostCluster / kWarps : 0;
   static constexpr bool sums_fit(uint32_t rows) {
-    return kWarpSumBytes + kPartsOfRing * rows * kSm80SumRowBytes <=
+    return kWarpSumBytes + kPartitionsOfRing * rows * kSm80SumRowBytes <=
            kStages * sm80_stage_bytes(rows);
   }
   static_assert(sums_fit(1) && sums_fit(kTokens));

@@ -20,7 +20,7 @@ constexpr uint32_t kConsumerBarrier = 1, kInitBarrier = 2, kClearBarrier = 3;
 constexpr uint32_t kManyTokens = 128;
 
 // Tokens of a tile that each of `split` CTAs stores; the last CTAs may have fewer.
-__device__ constexpr uint32_t share_of(uint32_t tokens, uint32_t split) {
+__device__ constexpr uint32_t slice_of(uint32_t tokens, uint32_t split) {
   return (tokens + split - 1) / split;
 }
 
@@ -114,7 +114,7 @@ __device__ uint32_t log2_steps_per_scale_tile(const Sm90Params& p) {
   return Tile::kMxfp4 || (kTakesUe8m0<Tile> && p.weight_format == kFormatMxfp4) ? 1 : 0;
 }
 template <typename Tile>
-__device__ bool cuts_last_step(const Sm90Params& p) {
+__device__ bool k_ends_inside_step(const Sm90Params& p) {
   return !Tile::kPlain && p.k % kScaleTileK != 0;
 }
 
@@ -156,7 +156,7 @@ struct Cta90 {
   uint32_t k_steps;             // steps of 64 of the whole K; the last may end early
   uint32_t stage_begin, count;  // this CTA's k-blocks of the tile
   uint32_t index;               // index of the tile
-  uint32_t cut_parity = 0;      // parity of the next phase of cut_full
+  uint32_t k_tail_parity = 0;   // parity of the next phase of k_tail_full
 
   __device__ uint32_t weights_full(uint32_t i) const { return smem + Tile::kWeightsFullAt + 8 * i; }
   __device__ uint32_t weights_empty(uint32_t i) const {
@@ -165,7 +165,7 @@ struct Cta90 {
   __device__ uint32_t tokens_full(uint32_t i) const { return smem + Tile::kTokensFullAt + 8 * i; }
   __device__ uint32_t tokens_empty(uint32_t i) const { return smem + Tile::kTokensEmptyAt + 8 * i; }
   __device__ uint32_t sums_full() const { return smem + Tile::kSumsFullAt; }
-  __device__ uint32_t cut_full() const { return smem + Tile::kCutFullAt; }
+  __device__ uint32_t k_tail_full() const { return smem + Tile::kKTailFullAt; }
   __device__ uint32_t weights(uint32_t i) const {
     return smem + Tile::kWeightsAt + i * Tile::kWeightBytes;
   }
@@ -177,8 +177,8 @@ struct Cta90 {
   }
   // Tokens of the tile that this CTA of a cluster stores.
   __device__ uint32_t own_tokens() const {
-    const uint32_t share = share_of(Tile::kTokens, p.split);
-    return min(share, Tile::kTokens - min(rank * share, Tile::kTokens));
+    const uint32_t slice = slice_of(Tile::kTokens, p.split);
+    return min(slice, Tile::kTokens - min(rank * slice, Tile::kTokens));
   }
   // Whether the CTAs of the cluster share the tile, with one K partition each.
   __device__ bool shared() const { return !Tile::kGrouped && index >= whole_tiles(p); }

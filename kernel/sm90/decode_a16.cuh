@@ -144,8 +144,8 @@ __device__ void decode_a16_piece(const Codes& codes, const uint32_t (&scales)[2]
 // A part in MXFP4, 64 elements of both rows, as the A operands of four steps. Scales of weights are
 // rarely above 1. Only a warp that has such a scale takes the branch; the code without it saves a
 // multiplication per word.
-template <uint32_t kPart, typename Codes>
-__device__ void decode_mxfp4_part(const Codes& codes, const uint32_t (&scales)[2], bool near,
+template <uint32_t kBlockStep, typename Codes>
+__device__ void decode_mxfp4_step(const Codes& codes, const uint32_t (&scales)[2], bool near,
                                   uint32_t (&a)[4][4]) {
   using Operand = Mxfp4Operand;
   uint32_t pairs[2][2];  // [32 elements][row]
@@ -171,7 +171,7 @@ __device__ void decode_mxfp4_part(const Codes& codes, const uint32_t (&scales)[2
   }
 #pragma unroll
   for (uint32_t i = 0; i < 16; ++i) {
-    a[i / 4][i % 4] = Operand::times<kPart % 2>(a[i / 4][i % 4], pairs[i / 8][i % 2]);
+    a[i / 4][i % 4] = Operand::times<kBlockStep % 2>(a[i / 4][i % 4], pairs[i / 8][i % 2]);
   }
 }
 

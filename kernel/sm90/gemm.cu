@@ -126,11 +126,11 @@ __device__ void ask_for_c(const Cta90<Tile>& cta, uint32_t thread, uint32_t thre
   const bool shared = cta.shared();
   const uint32_t n = cta.tile.weight_tile * Tile::kColumnsOfD;
   const uint32_t m = cta.tile.token_tile * Tile::kTokens +
-                     (shared ? cta.rank * share_of(Tile::kTokens, cta.p.split) : 0);
+                     (shared ? cta.rank * slice_of(Tile::kTokens, cta.p.split) : 0);
   const uint32_t m_end = min(m + (shared ? cta.own_tokens() : Tile::kTokens), cta.p.m);
   if (m >= m_end) return;
-  const CPart part{cta.tile.batch, m, m_end, n, min(n + Tile::kColumnsOfD, cta.p.n)};
-  prefetch_c(cta.p, part, thread, threads);
+  const CRegion region{cta.tile.batch, m, m_end, n, min(n + Tile::kColumnsOfD, cta.p.n)};
+  prefetch_c(cta.p, region, thread, threads);
 }
 
 // ---- Wide tiles --------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ __device__ SumRows exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint
     return rows;
   }
   put_sums<Tile>(sums,
-                 cta.smem + Tile::kSumsAt + warp / Tile::kConsumersPerStage * Tile::kPartBytes,
+                 cta.smem + Tile::kSumsAt + warp / Tile::kConsumersPerStage * Tile::kPartialBytes,
                  warp, lane);
   return store_sums<Tile, 1>(cta, warp, lane, terms);
 }
@@ -427,12 +427,12 @@ __device__ void tiny_consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t 
     const Cta90<Tile> cta = make_cta<Tile>(p, smem, index);
     TinySums<Tile> sums;
     multiply_tiny(cta, first, warp, lane, sums);
-    const uint32_t part = cta.shared() ? cta.rank * Tile::kParts : own_part<Tile>(tile);
-    put_tiny_sums<Tile>(cta, part, warp, lane, sums);
+    const uint32_t partial = cta.shared() ? cta.rank * Tile::kPartials : own_partial<Tile>(tile);
+    put_tiny_sums<Tile>(cta, partial, warp, lane, sums);
     ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
     const FourTerms<Tile> terms = terms_of_lane(cta, lane);
     const SumRows rows = cta.shared() ? store_shared_tiny_sums(cta, warp, lane, terms)
-                                      : store_tiny_sums<Tile, 1>(cta, part, warp, lane, terms);
+                                      : store_tiny_sums<Tile, 1>(cta, partial, warp, lane, terms);
     store_general_90<Tile, 1>(p, rows);
     index = next_tile<Tile>(p, index);
     if (index == kNoTile) return;

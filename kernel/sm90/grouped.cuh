@@ -112,7 +112,7 @@ __device__ void start_grouped(const Cta90<Tile>& cta) {
   note_clock(kClock_begin_ns);
   note_clock(kClock_start);
   init_stage_barriers(cta, 0, Tile::kStages);
-  ptx::mbarrier_init(cta.cut_full(), 1);
+  ptx::mbarrier_init(cta.k_tail_full(), 1);
   init_other_barriers(cta);
   init_list<Tile>(cta.smem);
   publish_barriers();
@@ -145,7 +145,7 @@ __device__ void load_listed_weights(Cta90<Tile> cta) {
       ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
       load_stage(cta, i, at.stage);
     }
-    if (cuts_last_step<Tile>(cta.p)) cta.cut_parity ^= 1;
+    if (k_ends_inside_step<Tile>(cta.p)) cta.k_tail_parity ^= 1;
   }
 }
 
@@ -187,7 +187,7 @@ __device__ void grouped_weight_warp(const Cta90<Tile>& cta, uint32_t lane) {
 // the sums are stored.
 template <typename Tile>
 constexpr uint32_t kSlotsOfSums =
-    (Tile::kSumsAt + Tile::kPartBytes + Tile::kSlotBytes - 1) / Tile::kSlotBytes;
+    (Tile::kSumsAt + Tile::kPartialBytes + Tile::kSlotBytes - 1) / Tile::kSlotBytes;
 
 // Waits until the sums of the tile before `number` are stored: its place in the list is empty then.
 // The parity says which phase is meant, even if no earlier tile waited. The phase before it is
@@ -232,7 +232,7 @@ __device__ void load_listed_tokens(Cta90<Tile> cta) {
         const uint32_t to = cta.tokens(at.stage) + row * kTokenRowBytes;
 #pragma unroll
         for (uint32_t step = 0; step < Tile::kSlotSteps; ++step) {
-          ptx::cp_async_bulk_tensor_3d(to + step * Tile::kSlabBytes, &cta.p.tokens,
+          ptx::cp_async_bulk_tensor_3d(to + step * Tile::kSubTileBytes, &cta.p.tokens,
                                        k + step * kScaleTileK, cta.tile.token_tile + row, stage,
                                        bar, ptx::kEvictLast);
         }

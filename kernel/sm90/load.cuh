@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernel/common/clocks.cuh"
-#include "kernel/common/cut_scales.cuh"
+#include "kernel/common/k_tail_scales.cuh"
 #include "kernel/common/ring.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
@@ -43,14 +43,14 @@ __device__ void init_other_barriers(const Cta90<Tile>& cta) {
     if constexpr (Tile::kPushesSums) {
       ptx::mbarrier_init(cta.sums_full(), 1 + 32 * Tile::kConsumerWarps);
       if (!cta.shared()) return;  // nobody sends sums, so the expected bytes would never come
-      ptx::mbarrier_arrive_expect_tx(cta.sums_full(), (cta.p.split - 1) * Tile::kParts *
+      ptx::mbarrier_arrive_expect_tx(cta.sums_full(), (cta.p.split - 1) * Tile::kPartials *
                                                           cta.own_tokens() * Tile::kWeights * 4);
     }
   } else if (cta.rank == 0) {
     ptx::mbarrier_init(cta.sums_full(), 1 + Tile::kSumArrivals);
     if (!cta.shared()) return;
     ptx::mbarrier_arrive_expect_tx(cta.sums_full(),
-                                   (cta.p.split - 1) * Tile::kParts * Tile::kPartBytes);
+                                   (cta.p.split - 1) * Tile::kPartials * Tile::kPartialBytes);
   }
 }
 
@@ -91,9 +91,9 @@ __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at, ui
 // Loads the k-block with the K tail. A separate barrier counts its bytes, and the stage becomes
 // full for consumers when the scales beyond K are zero.
 template <typename Tile>
-__device__ void load_cut_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
-  load_weights(cta, i, at, cta.cut_full());
-  ptx::mbarrier_wait(cta.cut_full(), cta.cut_parity);
+__device__ void load_k_tail_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
+  load_weights(cta, i, at, cta.k_tail_full());
+  ptx::mbarrier_wait(cta.k_tail_full(), cta.k_tail_parity);
   const uint32_t last_tile =
       cta.scales(at) + (scale_tiles<Tile>(cta.p, cta.steps(i)) - 1) * kScaleTileBytes;
   const uint32_t k = cta.p.k >> log2_steps_per_scale_tile<Tile>(cta.p);  // as if for 16 elements
@@ -111,8 +111,8 @@ __device__ void load_cut_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) 
 template <typename Tile>
 __device__ void load_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   const bool ends_k = cta.stage_begin + i == cta.p.k / Tile::kK;
-  if (ends_k && cuts_last_step<Tile>(cta.p)) {
-    load_cut_stage(cta, i, at);
+  if (ends_k && k_ends_inside_step<Tile>(cta.p)) {
+    load_k_tail_stage(cta, i, at);
   } else {
     load_weights(cta, i, at, cta.weights_full(at));
   }
@@ -136,7 +136,7 @@ __device__ void start_weights(const Cta90<Tile>& cta) {
   if (Tile::kNaturalTokens) ptx::prefetch_tensormap(&cta.p.tokens);
   if (Tile::kGated) ptx::prefetch_tensormap(&gated_params(cta.p).weights2);
   init_stage_barriers(cta, 0, Tile::kStagesFirst);
-  if (!Tile::kPlain) ptx::mbarrier_init(cta.cut_full(), 1);
+  if (!Tile::kPlain) ptx::mbarrier_init(cta.k_tail_full(), 1);
   publish_barriers();
   note_clock(kClock_first_load);
   if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
@@ -166,7 +166,7 @@ __device__ void load_remaining_weights(Cta90<Tile> cta) {
     }
     const uint32_t next = next_tile<Tile>(cta.p, cta.index);
     if (next == kNoTile) return;
-    if (cta.stage_begin + cta.count == stages_of_k(cta.p)) cta.cut_parity ^= 1;
+    if (cta.stage_begin + cta.count == stages_of_k(cta.p)) cta.k_tail_parity ^= 1;
     take_tile(cta, next);
     i = 0;
   }
@@ -187,7 +187,7 @@ __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlo
   constexpr uint32_t kStageTokenBytes = Tile::kSlotsPerStage * Tile::kSlotBytes;
   const uint32_t stages = (cta.k_steps + Tile::kSteps - 1) / Tile::kSteps;
   const uint64_t stage_of_batch = static_cast<uint64_t>(cta.tile.batch) * stages + cta.stage_begin;
-  const uint8_t* from = static_cast<const uint8_t*>(p.token_slabs) +
+  const uint8_t* from = static_cast<const uint8_t*>(p.token_sub_tiles) +
                         (stage_of_batch * p.tiles_m + cta.tile.token_tile) * kStageTokenBytes;
   const uint64_t next = static_cast<uint64_t>(p.tiles_m) * kStageTokenBytes;
   for (uint32_t i = 0; i < cta.count; ++i, from += next) {
@@ -205,19 +205,19 @@ __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlo
 // For 40 tokens in a tile of 128 it took twice the time of 128 tokens (docs/notebook.md).
 template <typename Tile>
 __device__ uint32_t rows_of_box(const Sm90Params& p) {
-  return Tile::kTokens < kTokensOfCutBox ? Tile::kTokens : min(p.m, Tile::kTokens);
+  return Tile::kTokens < kTokensOfClippedBox ? Tile::kTokens : min(p.m, Tile::kTokens);
 }
 
 // `threads` consumers zero the rows beyond the box once, before the first k-block, so that stale
 // data never reaches a sum.
 template <typename Tile>
 __device__ void clear_rows_beyond_box(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
-  constexpr uint32_t kSlabs = Tile::kSlots * Tile::kSlotSteps;
+  constexpr uint32_t kSubTiles = Tile::kSlots * Tile::kSlotSteps;
   const uint32_t rows = rows_of_box<Tile>(cta.p);
   if (rows == Tile::kTokens) return;
-  const uint32_t first = rows * kTokenRowBytes, bytes = Tile::kSlabBytes - first;
-  for (uint32_t slab = 0; slab < kSlabs; ++slab) {
-    const uint32_t at = cta.tokens(0) + slab * Tile::kSlabBytes + first;
+  const uint32_t first = rows * kTokenRowBytes, bytes = Tile::kSubTileBytes - first;
+  for (uint32_t sub_tile = 0; sub_tile < kSubTiles; ++sub_tile) {
+    const uint32_t at = cta.tokens(0) + sub_tile * Tile::kSubTileBytes + first;
     for (uint32_t i = thread * 16; i < bytes; i += threads * 16) {
       ptx::st_shared_v4_b32(at + i, make_uint4(0, 0, 0, 0));
     }
@@ -238,7 +238,7 @@ __device__ void load_natural_tokens(const Cta90<Tile>& cta, RingPosition<Tile::k
                                    rows_of_box<Tile>(cta.p) * (Tile::kSlotSteps * kTokenRowBytes));
 #pragma unroll
     for (uint32_t step = 0; step < Tile::kSlotSteps; ++step) {
-      ptx::cp_async_bulk_tensor_3d(cta.tokens(at.stage) + step * Tile::kSlabBytes, &cta.p.tokens,
+      ptx::cp_async_bulk_tensor_3d(cta.tokens(at.stage) + step * Tile::kSubTileBytes, &cta.p.tokens,
                                    k + step * kScaleTileK, cta.tile.token_tile * Tile::kTokenStep,
                                    cta.tile.batch, bar, ptx::kEvictLast);
     }

@@ -82,7 +82,7 @@ __device__ inline void decode_word(const uint4 (&codes)[2], const uint32_t (&sca
 template <typename Tile>
 __device__ void issue_word(const uint32_t (&a)[2][4], uint32_t slot, uint32_t at, bool accumulate,
                            float (&sums)[Tile::kTokens / 2]) {
-  const uint32_t b = slot + (at / 2 * Tile::kSlabBytes + at % 2 * 64) / 16;
+  const uint32_t b = slot + (at / 2 * Tile::kSubTileBytes + at % 2 * 64) / 16;
   ptx::wgmma(sums, a[0], wgmma_descriptor_from_low(b), accumulate);
   ptx::wgmma(sums, a[1], wgmma_descriptor_from_low(b + 2), true);
 }
@@ -114,27 +114,27 @@ struct WidePosition {
   }
 };
 
-// A part of a k-block: kPartWords words. They are decoded while the wgmmas of the previous part
+// A part of a k-block: kStepWords words. They are decoded while the wgmmas of the previous part
 // run; then their own wgmmas follow as one group.
 //
 // ptxas waits for every wgmma (C7512, C7513, C7515) unless the code has this form: the first wgmma
 // sets the sums and no other instruction does; between a decoded word and its wgmmas there is no
 // run-time branch except the wait for a slot.
-template <typename Tile, uint32_t kPart>
-__device__ void multiply_part(const Cta90<Tile>& cta, const WeightRows& rows, uint32_t lane,
+template <typename Tile, uint32_t kBlockStep>
+__device__ void multiply_step(const Cta90<Tile>& cta, const WeightRows& rows, uint32_t lane,
                               bool first, const Multipliers& by, TokenSlot<Tile>& slot,
                               float (&sums)[Tile::kTokens / 2]) {
-  constexpr uint32_t kWords = Tile::kPartWords;
+  constexpr uint32_t kWords = Tile::kStepWords;
   constexpr uint32_t kWordsPerSlot = 2 * Tile::kSlotSteps;
   static_assert(kWordsPerSlot % kWords == 0, "a part reads one slot");
-  constexpr uint32_t kFirstOfSlot = kPart * kWords % kWordsPerSlot;
-  constexpr uint32_t kHalf = kPart * kWords / 4;
+  constexpr uint32_t kFirstOfSlot = kBlockStep * kWords % kWordsPerSlot;
+  constexpr uint32_t kHalf = kBlockStep * kWords / 4;
   const uint32_t scales[2] = {decode_scale_pair<kHalf>(rows.scales[0]),
                               decode_scale_pair<kHalf>(rows.scales[1])};
   uint32_t a[kWords][2][4];
 #pragma unroll
   for (uint32_t j = 0; j < kWords; ++j) {
-    decode_word(rows.codes[kHalf], scales, (kPart * kWords + j) % 4, by, a[j]);
+    decode_word(rows.codes[kHalf], scales, (kBlockStep * kWords + j) % 4, by, a[j]);
   }
   if (kFirstOfSlot == 0) ptx::mbarrier_wait(cta.tokens_full(slot.at.stage), slot.at.parity);
   const uint32_t b = static_cast<uint32_t>(wgmma_descriptor(cta.tokens(0))) +
@@ -151,7 +151,7 @@ __device__ void multiply_part(const Cta90<Tile>& cta, const WeightRows& rows, ui
   if (kFirstOfSlot == 0 && !first && lane == 0) ptx::mbarrier_arrive(cta.tokens_empty(slot.before));
   if (kFirstOfSlot + kWords == kWordsPerSlot) {
     slot.before = slot.at.stage;
-    slot.at.advance(kPart == 3 ? Tile::kSlotsPerStage * (Tile::kGroups - 1) + 1 : 1);
+    slot.at.advance(kBlockStep == 3 ? Tile::kSlotsPerStage * (Tile::kGroups - 1) + 1 : 1);
   }
 }
 
@@ -180,11 +180,11 @@ __device__ void multiply(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
     WeightRows rows;
     load_scales<Tile>(at, stage.stage, i == last && ends_beyond_k, rows);
     load_codes<Tile, 0>(at, stage.stage, rows);
-    multiply_part<Tile, 0>(cta, rows, lane, i == group, by, slot, sums);
+    multiply_step<Tile, 0>(cta, rows, lane, i == group, by, slot, sums);
     load_codes<Tile, 1>(at, stage.stage, rows);
-    multiply_part<Tile, 1>(cta, rows, lane, false, by, slot, sums);
-    multiply_part<Tile, 2>(cta, rows, lane, false, by, slot, sums);
-    multiply_part<Tile, 3>(cta, rows, lane, false, by, slot, sums);
+    multiply_step<Tile, 1>(cta, rows, lane, false, by, slot, sums);
+    multiply_step<Tile, 2>(cta, rows, lane, false, by, slot, sums);
+    multiply_step<Tile, 3>(cta, rows, lane, false, by, slot, sums);
     // This arrival follows the wgmmas that use the decoded values. When it came right after the
     // loads, it overtook some of them: about one row in a million was read from the next k-block.
     ptx::mbarrier_arrive(full + kEmpty);  // each lane for what it has read

@@ -73,12 +73,12 @@ template <typename Tile>
 using A16CodesOf = A16Codes<(Tile::kTokens <= 64)>;
 
 template <typename Tile>
-__device__ void load_a16_codes(uint32_t at, uint32_t part, A16CodesOf<Tile>& codes) {
+__device__ void load_a16_codes(uint32_t at, uint32_t step, A16CodesOf<Tile>& codes) {
 #pragma unroll
   for (uint32_t piece = 0; piece < 2; ++piece) {
 #pragma unroll
     for (uint32_t r = 0; r < 2; ++r) {
-      codes.load(piece, r, (at ^ (part * 2 + piece) * 16) + r * Tile::kCodesApart);
+      codes.load(piece, r, (at ^ (step * 2 + piece) * 16) + r * Tile::kCodesApart);
     }
   }
 }
@@ -89,13 +89,13 @@ template <typename Tile>
 __device__ void load_a16_scales(const A16Lane& lane, uint32_t stage, uint32_t steps,
                                 uint32_t (&scales)[Tile::kSteps][2]) {
 #pragma unroll
-  for (uint32_t part = 0; part < Tile::kSteps; ++part) {
+  for (uint32_t step = 0; step < Tile::kSteps; ++step) {
 #pragma unroll
     for (uint32_t r = 0; r < 2; ++r) {
-      scales[part][r] = part >= steps
+      scales[step][r] = step >= steps
                             ? 0
                             : ptx::ld_shared_b32(lane.scales + stage * Tile::kScaleBytes +
-                                                 part * kScaleTileBytes + r * Tile::kScalesApart);
+                                                 step * kScaleTileBytes + r * Tile::kScalesApart);
     }
   }
 }
@@ -106,14 +106,14 @@ template <typename Tile>
 __device__ void load_ue8m0_scales(const A16Lane& lane, uint32_t stage, uint32_t steps, bool of_32,
                                   uint32_t (&scales)[Tile::kSteps][2]) {
 #pragma unroll
-  for (uint32_t part = 0; part < Tile::kSteps; ++part) {
-    const uint32_t tile = of_32 ? part / 2 : part;
-    const uint32_t bytes = !of_32 ? 0x3210 : part % 2 == 0 ? 0x1100 : 0x3322;
+  for (uint32_t step = 0; step < Tile::kSteps; ++step) {
+    const uint32_t tile = of_32 ? step / 2 : step;
+    const uint32_t bytes = !of_32 ? 0x3210 : step % 2 == 0 ? 0x1100 : 0x3322;
 #pragma unroll
     for (uint32_t r = 0; r < 2; ++r) {
       const uint32_t at =
           lane.scales + stage * Tile::kScaleBytes + tile * kScaleTileBytes + r * Tile::kScalesApart;
-      scales[part][r] = part >= steps ? 0 : __byte_perm(ptx::ld_shared_b32(at), 0, bytes);
+      scales[step][r] = step >= steps ? 0 : __byte_perm(ptx::ld_shared_b32(at), 0, bytes);
     }
   }
 }
@@ -125,38 +125,38 @@ __device__ bool load_mxfp4_scales(const A16Lane& lane, uint32_t stage, uint32_t 
                                   uint32_t (&scales)[Tile::kSteps][2]) {
   uint32_t all = 0;
 #pragma unroll
-  for (uint32_t part = 0; part < Tile::kSteps; part += 2) {
+  for (uint32_t step = 0; step < Tile::kSteps; step += 2) {
 #pragma unroll
     for (uint32_t r = 0; r < 2; ++r) {
-      const uint32_t at = lane.scales + stage * Tile::kScaleBytes + part / 2 * kScaleTileBytes +
+      const uint32_t at = lane.scales + stage * Tile::kScaleBytes + step / 2 * kScaleTileBytes +
                           r * Tile::kScalesApart;
-      uint32_t word = part >= steps ? 0 : ptx::ld_shared_b32(at);
-      if (part + 1 >= steps) word &= 0xFFFF;  // the second part's lie beyond K
-      scales[part][r] = scales[part + 1][r] = word;
+      uint32_t word = step >= steps ? 0 : ptx::ld_shared_b32(at);
+      if (step + 1 >= steps) word &= 0xFFFF;  // the second part's lie beyond K
+      scales[step][r] = scales[step + 1][r] = word;
       all |= word;
     }
   }
   return !__any_sync(0xFFFFFFFF, (all & 0x80808080) != 0);
 }
 
-// A part is decoded while the wgmmas of the previous part run; multiply_part says which form of
+// A part is decoded while the wgmmas of the previous part run; multiply_step says which form of
 // code ptxas needs. Then the codes of the next part are loaded from `row`.
-template <typename Tile, typename Operand, uint32_t kPart>
-__device__ void multiply_a16_part(const Cta90<Tile>& cta, uint32_t row, const uint32_t (&scales)[2],
+template <typename Tile, typename Operand, uint32_t kBlockStep>
+__device__ void multiply_a16_step(const Cta90<Tile>& cta, uint32_t row, const uint32_t (&scales)[2],
                                   uint32_t lane, bool first, bool near, A16CodesOf<Tile>& codes,
                                   TokenSlot<Tile>& slot, float (&sums)[Tile::kTokens / 2]) {
-  constexpr uint32_t kStep = kPart % Tile::kSlotSteps;
+  constexpr uint32_t kStep = kBlockStep % Tile::kSlotSteps;
   uint32_t a[4][4];
   if constexpr (Tile::kMxfp4) {
-    decode_mxfp4_part<kPart>(codes, scales, near, a);
+    decode_mxfp4_step<kBlockStep>(codes, scales, near, a);
   } else {
     decode_a16_piece<Operand, 0>(codes, scales, a[0], a[1]);
     decode_a16_piece<Operand, 1>(codes, scales, a[2], a[3]);
   }
-  if (kPart < 3) load_a16_codes<Tile>(row, kPart + 1, codes);
+  if (kBlockStep < 3) load_a16_codes<Tile>(row, kBlockStep + 1, codes);
   if (kStep == 0) ptx::mbarrier_wait(cta.tokens_full(slot.at.stage), slot.at.parity);
   const uint32_t b = static_cast<uint32_t>(wgmma_descriptor(cta.tokens(0))) +
-                     slot.at.stage * (Tile::kSlotBytes / 16) + kStep * (Tile::kSlabBytes / 16);
+                     slot.at.stage * (Tile::kSlotBytes / 16) + kStep * (Tile::kSubTileBytes / 16);
   ptx::wgmma_fence();
 #pragma unroll
   for (uint32_t j = 0; j < 4; ++j) {
@@ -167,7 +167,7 @@ __device__ void multiply_a16_part(const Cta90<Tile>& cta, uint32_t row, const ui
   if (kStep == 0 && !first && lane == 0) ptx::mbarrier_arrive(cta.tokens_empty(slot.before));
   if (kStep + 1 == Tile::kSlotSteps) {
     slot.before = slot.at.stage;
-    slot.at.advance(kPart == 3 ? Tile::kSlotsPerStage * (Tile::kGroups - 1) + 1 : 1);
+    slot.at.advance(kBlockStep == 3 ? Tile::kSlotsPerStage * (Tile::kGroups - 1) + 1 : 1);
   }
 }
 
@@ -208,10 +208,10 @@ __device__ void multiply_a16_as(const Cta90<Tile>& cta, uint32_t warp, uint32_t 
       load_a16_scales<Tile>(at, stage.stage, steps, scales);
     }
     const bool first = left == all;
-    multiply_a16_part<Tile, Operand, 0>(cta, row, scales[0], lane, first, near, codes, slot, sums);
-    multiply_a16_part<Tile, Operand, 1>(cta, row, scales[1], lane, false, near, codes, slot, sums);
-    multiply_a16_part<Tile, Operand, 2>(cta, row, scales[2], lane, false, near, codes, slot, sums);
-    multiply_a16_part<Tile, Operand, 3>(cta, row, scales[3], lane, false, near, codes, slot, sums);
+    multiply_a16_step<Tile, Operand, 0>(cta, row, scales[0], lane, first, near, codes, slot, sums);
+    multiply_a16_step<Tile, Operand, 1>(cta, row, scales[1], lane, false, near, codes, slot, sums);
+    multiply_a16_step<Tile, Operand, 2>(cta, row, scales[2], lane, false, near, codes, slot, sums);
+    multiply_a16_step<Tile, Operand, 3>(cta, row, scales[3], lane, false, near, codes, slot, sums);
     ptx::mbarrier_arrive(full + kEmpty);  // each lane for what it read, as in multiply()
   }
   ptx::wgmma_wait_group<0>();

@@ -14,7 +14,7 @@ namespace nvfp4 {
 constexpr uint32_t kSm90StageK = 256;  // split-K and padding use multiples of this
 // Tiles of up to this many tokens load 16-bit tokens in boxes with no more rows than there are
 // tokens.
-constexpr uint32_t kTokensOfCutBox = 64;
+constexpr uint32_t kTokensOfClippedBox = 64;
 // Number of token rows in a TMA box of a grouped product. Several small boxes fill a tile, so that
 // a group with few rows loads few rows of other groups and few zeros for rows beyond M.
 NVFP4_HOST_DEVICE constexpr uint32_t rows_of_grouped_box(uint32_t tile_tokens) {
@@ -30,9 +30,9 @@ struct Sm90Params {
 #include "kernel/common/params.def"
   const uint8_t* token_codes;
   int64_t token_row_bytes, token_batch_bytes;
-  void* token_slabs;     // fp16 tokens, in the caller's workspace (tokens_kernel.cuh)
-  uint32_t whole_tiles;  // with split-K: the first tiles, which one CTA computes alone
-  uint32_t batches;      // members up to here are read before the first load: one line of constants
+  void* token_sub_tiles;  // fp16 tokens, in the caller's workspace (tokens_kernel.cuh)
+  uint32_t whole_tiles;   // with split-K: the first tiles, which one CTA computes alone
+  uint32_t batches;  // members up to here are read before the first load: one line of constants
   EpilogueParams epilogue;
   uint16_t weight_scales_linear;  // 1: row after row; otherwise 128x4 tiles
   uint8_t token_scales_linear;
@@ -40,7 +40,7 @@ struct Sm90Params {
   uint32_t m_padded;      // M rounded up to the token tile
 };
 NVFP4_CHECK_PARAMS(Sm90Params, 640);
-static_assert(NVFP4_OFFSET_IS(Sm90Params, token_slabs, 368) &&
+static_assert(NVFP4_OFFSET_IS(Sm90Params, token_sub_tiles, 368) &&
               NVFP4_OFFSET_IS(Sm90Params, whole_tiles, 376));
 static_assert(NVFP4_OFFSET_IS(Sm90Params, epilogue, 384) &&
               NVFP4_OFFSET_IS(Sm90Params, token_scales_linear, 554));

@@ -66,7 +66,7 @@ struct Sm90Grouped : Tile {
   static constexpr uint32_t kListEmptyAt = kListFullAt + 8 * kListedTiles;
   static constexpr uint32_t kSharedBytes = kListEmptyAt + 8 * kListedTiles;
   static_assert(!Tile::kBlockSums && !Tile::kDecodesTokens && !Tile::kPushesSums);
-  static_assert(Tile::kWholeSums || Tile::kSumsAt + Tile::kPartBytes <= Tile::kWeightsAt,
+  static_assert(Tile::kWholeSums || Tile::kSumsAt + Tile::kPartialBytes <= Tile::kWeightsAt,
                 "the sums fit the drained ring of tokens");
   static_assert(kSharedBytes <=
                 kMaxSharedBytes - (Tile::kWorkspaceTokens ? kReservedSharedBytes : 0));

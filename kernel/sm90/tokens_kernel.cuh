@@ -37,16 +37,16 @@ constexpr uint32_t kPiecesPerStage = 8;  // j
 template <bool kLinear>
 __device__ TokenPiece load_token_piece(const Sm90Params& p, uint32_t batch, uint32_t row,
                                        uint32_t stage, uint32_t j) {
-  constexpr uint32_t kParts = kSm90StageK / kScaleTileK;
+  constexpr uint32_t kSteps = kSm90StageK / kScaleTileK;
   const uint32_t words = p.k / 8;  // words of a row: two per scale, so both end together
-  const uint32_t first = stage * kParts;
+  const uint32_t first = stage * kSteps;
   const uint8_t* codes = p.token_codes + batch * p.token_batch_bytes + row * p.token_row_bytes +
                          static_cast<uint64_t>(first) * (kScaleTileK / 2) + j * 4;
   const TokenScales at = token_scales_at<kLinear>(p, batch, row, first);
   const uint8_t* scales = at.first + j / 2;
   TokenPiece piece;
 #pragma unroll
-  for (uint32_t c = 0; c < kParts; ++c) {
+  for (uint32_t c = 0; c < kSteps; ++c) {
     const bool there = row < p.m && (first + c) * kPiecesPerStage + j < words;
     piece.codes[c] = ptx::ld_global_b32_if(codes + c * (kScaleTileK / 2), there);
     piece.scales[c] = ptx::ld_global_u8_if(scales + c * at.step_bytes, there);
@@ -99,7 +99,7 @@ __device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
 
   constexpr uint32_t kRows = kTokenKernelRows;
   static_assert(kRows == kTokenKernelThreads / kPiecesPerStage);
-  constexpr uint32_t kSlabs = kSm90StageK / kScaleTileK;
+  constexpr uint32_t kSubTiles = kSm90StageK / kScaleTileK;
   const uint32_t stages = (p.k + kSm90StageK - 1) / kSm90StageK;
   const uint32_t ctas_per_stage = p.m_padded / kRows;
   const uint32_t stage_of_batch = blockIdx.x / ctas_per_stage;
@@ -116,9 +116,10 @@ __device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
   deal_out_chunks(j, chunks);
   const uint32_t tile_rows = p.tiles_m == 1 ? p.m_padded : p.m_padded / p.tiles_m;
   const uint32_t tile = p.tiles_m == 1 ? 0 : row / tile_rows;
-  const uint64_t slab = (static_cast<uint64_t>(stage_of_batch) * p.tiles_m + tile) * kSlabs + j / 2;
-  uint8_t* out = static_cast<uint8_t*>(p.token_slabs) +
-                 (slab * tile_rows + row - tile * tile_rows) * kTokenRowBytes;
+  const uint64_t sub_tile =
+      (static_cast<uint64_t>(stage_of_batch) * p.tiles_m + tile) * kSubTiles + j / 2;
+  uint8_t* out = static_cast<uint8_t*>(p.token_sub_tiles) +
+                 (sub_tile * tile_rows + row - tile * tile_rows) * kTokenRowBytes;
   const uint32_t swizzle = row & (tile_rows - 1) & 7;
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {

@@ -9,7 +9,7 @@ namespace {
 // The planner gives all three a tile of 128 weights x 64 tokens, 8 stages of 256 along K.
 struct Expected {
   support::Shape shape;
-  uint64_t tiles, fillings;  // of the ring, per tile
+  uint64_t tiles, k_blocks;  // of the ring, per tile
   uint64_t macs, weight_bytes, d_bytes;
 };
 const Expected kRows[] = {
@@ -38,24 +38,24 @@ TEST_CASE("a launch of the task's shapes moves each byte and multiplies each pro
   problem.variant = "sm100_128x64x256", problem.batch_invariant = true;
   support::run_on_device(gpu.driver, problem);
   const auto count = [&](const char* name) { return emulator.counter(name); };
-  const uint64_t steps = e.tiles * e.fillings * 4;  // of 64 along K
+  const uint64_t steps = e.tiles * e.k_blocks * 4;  // of 64 along K
 
   CHECK(count("macs") == e.macs);
   CHECK(count("mmas") == steps);
   CHECK(count("scale_copies") == 2 * steps);  // weights, tokens
-  CHECK(count("tma_loads") == 2 * e.tiles * e.fillings);
+  CHECK(count("tma_loads") == 2 * e.tiles * e.k_blocks);
   // Both token tiles of 64 read every weight; each of the weight tiles reads all 128 tokens.
   CHECK(count("tma_bytes") == 2 * e.weight_bytes + e.tiles * 64 * uint64_t(e.shape.k) / 2);
-  CHECK(count("bulk_copies") == 2 * e.tiles * e.fillings);
+  CHECK(count("bulk_copies") == 2 * e.tiles * e.k_blocks);
   CHECK(count("bulk_bytes") == 2 * steps * 512);
   // Every refilled stage is committed for, and the accumulator once.
-  CHECK(count("commits") == e.tiles * (e.fillings - 8 + 1));
+  CHECK(count("commits") == e.tiles * (e.k_blocks - 8 + 1));
   CHECK(count("tensor_load_bytes") == e.tiles * 128 * 64 * 4);
   CHECK(count("global_store_bytes") == e.d_bytes);
   CHECK(count("cta_barriers") == e.tiles * 6 * 2);  // six warps, before and after the main loop
   CHECK(count("dependency_waits") == e.tiles);
-  // One wait for each filling, one before each refilling, one by each of the four epilogue warps.
-  CHECK(count("barrier_tries") >= e.tiles * (2 * e.fillings - 8 + 4));
+  // One wait for each k-block, one before each refilling, one by each of the four epilogue warps.
+  CHECK(count("barrier_tries") >= e.tiles * (2 * e.k_blocks - 8 + 4));
   for (const char* none :
        {"global_load_bytes", "cluster_bytes", "atomics", "tma_stores", "tma_store_bytes",
         "copy_bytes", "tensor_store_bytes", "cluster_barriers", "early_bytes"}) {

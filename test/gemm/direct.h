@@ -21,7 +21,7 @@
 
 namespace gemm_test {
 
-// Two weight tiles and two fillings of the ring, all with a rest.
+// Two weight tiles and two k-blocks of the ring, all with a rest.
 constexpr uint32_t tokens = 70, weights = 200, depth = 320;
 
 inline std::string file(const std::string& path) {
@@ -185,7 +185,7 @@ void launch_wgmma(Problem& problem, const support::Module& module) {
   constexpr uint32_t stages = (depth + Tile::kK - 1) / Tile::kK;
   constexpr uint32_t block = nvfp4::kTokenKernelThreads;
   const uint32_t rows = stages * problem.p.m_padded;
-  problem.p.token_slabs =
+  problem.p.token_sub_tiles =
       reinterpret_cast<void*>(problem.space.memory(rows * Tile::kSteps * nvfp4::kTokenRowBytes));
   problem.run(module, "nvfp4_tokens_sm90", (rows * 8 + block - 1) / block, block, 0, problem.p);
   problem.run(module, "nvfp4_gemm_sm90_128x" + std::to_string(tile),

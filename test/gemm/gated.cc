@@ -16,7 +16,7 @@ namespace {
 struct GatedTile {
   const char* name;
   int32_t a_type;
-  int64_t tokens, most_parts;
+  int64_t tokens, most_partitions;
 };
 std::vector<GatedTile> tiles_of(const Gpu& gpu) {
   if (gpu.info.major == 10) {
@@ -74,9 +74,9 @@ TEST_CASE("gated: each tile and split has the bits of the reference for K whole 
   const int32_t types[] = {NVFP4_TYPE_NVFP4, NVFP4_TYPE_F32, NVFP4_TYPE_BF16, NVFP4_TYPE_F16};
   uint64_t seed = 1;
   for (const GatedTile& tile : some_tiles_of(gpu)) {
-    for (const int parts : {1, 4}) {
-      if (parts > tile.most_parts) continue;
-      const std::string name = std::string(tile.name) + "/" + std::to_string(parts);
+    for (const int partitions : {1, 4}) {
+      if (partitions > tile.most_partitions) continue;
+      const std::string name = std::string(tile.name) + "/" + std::to_string(partitions);
       const Shape shape{tile.tokens - 3, 80, 256 * 4 + 48};
       Problem problem = operands(tile, shape, seed);
       problem.variant = name.c_str();
@@ -95,15 +95,17 @@ TEST_CASE("gated: each tile and split by the fast epilogue with all that it take
   uint64_t seed = 60;
   int limited = 0;
   for (const GatedTile& tile : some_tiles_of(gpu)) {
-    for (const int parts : {1, 2, 3, 4, 8}) {
-      if (parts > tile.most_parts || (parts == 3 && tile.most_parts < 8)) continue;
-      const std::string name = std::string(tile.name) + "/" + std::to_string(parts);
-      const Shape shape{tile.tokens + (parts == 1 ? 5 : -7), 80, 256 * (parts + 1) + 64};
+    for (const int partitions : {1, 2, 3, 4, 8}) {
+      if (partitions > tile.most_partitions || (partitions == 3 && tile.most_partitions < 8))
+        continue;
+      const std::string name = std::string(tile.name) + "/" + std::to_string(partitions);
+      const Shape shape{tile.tokens + (partitions == 1 ? 5 : -7), 80, 256 * (partitions + 1) + 64};
       Fields f = random_column_fields(random);
-      if (parts == 1 || parts == 4) f.a_tensor_scale = support::kGiven, f.a_tensor_scale_rows = 1;
+      if (partitions == 1 || partitions == 4)
+        f.a_tensor_scale = support::kGiven, f.a_tensor_scale_rows = 1;
       f.b2 = support::kGiven, f.activation = int32_t((seed + 3) % support::kActivations);
       f.b2_tensor_scale = f.b_tensor_scale, f.alpha2 = -0.3f;
-      if (f.activation == NVFP4_ACTIVATION_SILU && parts < 4) {
+      if (f.activation == NVFP4_ACTIVATION_SILU && partitions < 4) {
         f.gate_limit = 7, f.gate_alpha = 1.702f, f.gate_beta = 1;
         ++limited;
       }
@@ -125,11 +127,11 @@ TEST_CASE("gated: each tile and split writes D with scales from registers on 9.0
   support::Random random(17);
   uint64_t seed = 70;
   for (const GatedTile& tile : some_tiles_of(gpu)) {
-    for (const int parts : {1, 2, 4}) {
-      if (parts > tile.most_parts) continue;
-      const std::string name = std::string(tile.name) + "/" + std::to_string(parts);
+    for (const int partitions : {1, 2, 4}) {
+      if (partitions > tile.most_partitions) continue;
+      const std::string name = std::string(tile.name) + "/" + std::to_string(partitions);
       // 64 columns are a tile of 9.0, so that the last one ends in its middle.
-      const Shape shape{tile.tokens + (parts == 1 ? 5 : -7), 96, 256 * parts + 64,
+      const Shape shape{tile.tokens + (partitions == 1 ? 5 : -7), 96, 256 * partitions + 64,
                         1 + int64_t(seed % 2)};
       Fields f = random_column_fields(random);
       f.b2 = support::kGiven, f.activation = NVFP4_ACTIVATION_SILU;

@@ -123,7 +123,7 @@ struct Run {
 };
 
 // Six tiles of a pair: the last rows of tokens end within a tile, the columns within the second
-// CTA's. More fillings than the ring has stages, so that the ring wraps within a tile.
+// CTA's. More k-blocks than the ring has stages, so that the ring wraps within a tile.
 Run several(int64_t tokens_of_last, int64_t k) {
   return {make_problem({2 * 256 + tokens_of_last, 512 - 40, k}, Data::exact, 990)};
 }

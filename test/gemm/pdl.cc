@@ -39,20 +39,20 @@ TEST_CASE("before the wait nothing is loaded but static weights and their scales
     uint64_t tiles;
   };
   const Row row = GENERATE(Row{"sm100_128x64x256", 3 * 2}, Row{"sm100_128x128x256", 2 * 2});
-  const uint64_t fillings = GENERATE(1, 2, 3, 4, 8, 11);
-  CAPTURE(row.variant, fillings);
-  const support::Shape shape{130, 136, int64_t(256 * fillings)};
+  const uint64_t k_blocks = GENERATE(1, 2, 3, 4, 8, 11);
+  CAPTURE(row.variant, k_blocks);
+  const support::Shape shape{130, 136, int64_t(256 * k_blocks)};
   Problem problem = forced(row.variant, make_problem(shape, Data::exact, 91));
   problem.batch_invariant = true;  // K is whole
   constexpr uint64_t kWeightBytes = 128 * 256 / 2 + 128 * 256 / 16;
-  const uint64_t early = row.tiles * std::min<uint64_t>(fillings, 3) * kWeightBytes;
+  const uint64_t early = row.tiles * std::min<uint64_t>(k_blocks, 3) * kWeightBytes;
 
   for (const int32_t pdl : {NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS}) {
     CAPTURE(pdl);
     support::run_on_device(gpu.driver, with_pdl(pdl, problem));
     CHECK(emulator.counter("dependency_waits") == row.tiles);
     CHECK(emulator.counter("early_bytes") == (pdl == NVFP4_PDL_ON_STATIC_WEIGHTS ? early : 0));
-    CHECK(emulator.counter("tma_loads") == row.tiles * fillings * 2);
+    CHECK(emulator.counter("tma_loads") == row.tiles * k_blocks * 2);
   }
 }
 

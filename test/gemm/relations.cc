@@ -247,7 +247,7 @@ void set_block(Operand& o, int64_t row, int64_t block, Mark mark) {
 
 }  // namespace
 
-// A column of D has one block of K of its own. What came from another stage, or one filling too
+// A column of D has one block of K of its own. What came from another stage, or one k-block too
 // early or too late, would be of another block's mark.
 TEST_CASE("each block of K meets itself by the fingerprint in D", "[relation][R9]") {
   USE_GPU(gpu);

@@ -97,10 +97,11 @@ TEST_CASE("every variant and split at the sizes of compute-sanitizer", "[sanitiz
   const size_t variants = support::variant_names(gpu.info.compute_capability()).size();
   CHECK((plain.size() == variants && general == plain));
   // For tools/gates/first_hour.py.
-  std::string parts;
-  for (const int split : splits) parts += (parts.empty() ? "" : ", ") + std::to_string(split);
+  std::string partitions;
+  for (const int split : splits)
+    partitions += (partitions.empty() ? "" : ", ") + std::to_string(split);
   std::printf("{\"products\": %d, \"variants\": %zu, \"k_partitions\": [%s]}\n", products, variants,
-              parts.c_str());
+              partitions.c_str());
 }
 
 // Each entry for grouped products, for gated ones and for both.

@@ -193,9 +193,9 @@ TEST_CASE("tokens of 16 bits write D with scales", "[scaled_d][a16]") {
 
 TEST_CASE("scales of D are of sums whose K partitions are added", "[scaled_d]") {
   USE_GPU(gpu);
-  const int parts = GENERATE(2, 4);
+  const int partitions = GENERATE(2, 4);
   const std::string variant =
-      (gpu.info.major == 9 ? "sm90_64x4x256/" : "sm100_128x64x256/") + std::to_string(parts);
+      (gpu.info.major == 9 ? "sm90_64x4x256/" : "sm100_128x64x256/") + std::to_string(partitions);
   const Shape shape{gpu.small() ? 3 : 67, 96, 2048, 1};
   for (size_t i = 0; i < 3; ++i) {
     require_chain(gpu, forced(variant.c_str(), make_problem(shape, Data::random, 70)), scaled(i));

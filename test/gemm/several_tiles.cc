@@ -160,7 +160,7 @@ TEST_CASE("a CTA of 9.0 goes from tile to tile with MXFP4 weights", "[tiles][for
   }                                                                     \
   const char* variant = GENERATE("sm100_256x128x256", "sm100_256x256x256")
 
-// One step; a filling and a cut step; more fillings than the ring has stages, and not a multiple. A
+// One step; a k-block and a cut step; more k-blocks than the ring has stages, and not a multiple. A
 // pair has five tiles or six: each accumulator is used twice and more.
 TEST_CASE("a pair of 10.x computes one tile after the other whenever its work completes",
           "[tiles][order]") {

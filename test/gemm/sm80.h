@@ -119,9 +119,9 @@ class Sm80Kernels {
   std::string run(const nvfp4_gemm_desc& g, const Sm80Size& size, uint32_t split) const {
     const nvfp4::Sm80Params p = sm80_params(g, size.tokens, split);
     const size_t tiles = size_t(p.tiles_m) * p.tiles_n * p.batches;
-    const bool parts = split > 1 && !clusters_;
+    const bool partitions = split > 1 && !clusters_;
     const support::DeviceBuffer workspace(
-        gpu_.driver, parts ? tiles * split * size.tokens * nvfp4::kSm80Weights * 4 : 0);
+        gpu_.driver, partitions ? tiles * split * size.tokens * nvfp4::kSm80Weights * 4 : 0);
     enqueue(g, size, split, workspace.pointer());
     gpu_.driver.check(gpu_.driver.cuCtxSynchronize(), "cuCtxSynchronize");
     return workspace.guards_intact() ? "" : "the guard of the workspace was written";
@@ -130,7 +130,7 @@ class Sm80Kernels {
   void enqueue(const nvfp4_gemm_desc& g, const Sm80Size& size, uint32_t split,
                void* workspace) const {
     nvfp4::Sm80Params p = sm80_params(g, size.tokens, split);
-    p.parts = static_cast<float*>(workspace);
+    p.partitions = static_cast<float*>(workspace);
     const uint32_t tiles = p.tiles_m * p.tiles_n * p.batches;
     const std::string type = g.a_type == NVFP4_TYPE_F16 ? "f16_" : "bf16_";
     const uint32_t cluster = clusters_ ? split : 1;

@@ -30,8 +30,8 @@ TEST_CASE("CTAs of 9.0 share a short K in as many parts as the caller names", "[
                                                    {{9, 70, 1808}, "sm90_64x8x256/8"}}));
   CAPTURE(variant);
   const Problem p = forced(variant, make_problem(shape, Data::exact, 978));
-  const int parts = variant[strlen(variant) - 1] - '0';
-  CHECK(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, p).desc) == parts);
+  const int partitions = variant[strlen(variant) - 1] - '0';
+  CHECK(gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, p).desc) == partitions);
   gemm_test::require_reference_bits(gpu, p);
 }
 

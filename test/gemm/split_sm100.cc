@@ -16,8 +16,8 @@ int split_of(const gemm_test::Gpu& gpu, const Problem& p) {
   return gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, p).desc);
 }
 
-// Fillings first .. last of an operand.
-support::Operand fillings(const support::Operand& o, int64_t first, int64_t last) {
+// K-blocks first .. last of an operand.
+support::Operand k_blocks(const support::Operand& o, int64_t first, int64_t last) {
   const int64_t k = std::min(o.k, last * 256) - first * 256;
   support::Operand out = make_problem({o.rows, 1, k}).a;
   for (int64_t row = 0; row < o.rows; ++row) {
@@ -45,7 +45,7 @@ std::vector<uint8_t> sums(const gemm_test::Gpu& gpu, const Problem& p,
 }  // namespace
 
 // Tokens of one share and of several, the last of which is short or empty; weights of one band and
-// of all; a K whose parts differ by a filling, and that ends in a cut step.
+// of all; a K whose parts differ by a k-block, and that ends in a cut step.
 TEST_CASE("CTAs of 10.x that share K give the bits of the sum", "[split]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   const char* variant = GENERATE(kNarrow, kWide);
@@ -68,7 +68,7 @@ TEST_CASE("CTAs of 10.x that share K give the bits of the sum", "[split]") {
   CHECK(splits.count(4) == 1);
 }
 
-// A part of one filling, or of a piece of one; more parts than stages are refused by name.
+// A part of one k-block, or of a piece of one; more parts than stages are refused by name.
 TEST_CASE("CTAs of 10.x share a short K in as many parts as the caller names", "[split]") {
   USE_GPU_OF_FAMILY(gpu, 10);
   const auto [shape, variant] =
@@ -84,24 +84,24 @@ TEST_CASE("CTAs of 10.x share a short K in as many parts as the caller names", "
 
 TEST_CASE("parts of K on 10.x are added in their order in fp32", "[split]") {
   USE_GPU_OF_FAMILY(gpu, 10);
-  // 18 fillings: 5, 5, 4 and 4, or 9 and 9. 100 tokens reach the last part's CTA: only from the
+  // 18 k-blocks: 5, 5, 4 and 4, or 9 and 9. 100 tokens reach the last part's CTA: only from the
   // third on does it show who adds its own part first, since two parts commute.
   const char* variant = GENERATE(kNarrow, kWide);
-  const int64_t parts = GENERATE(2, 4), all = 18;
+  const int64_t partitions = GENERATE(2, 4), all = 18;
   const support::Shape shape{100, 40, 4432};
-  const std::string cut = std::string(variant) + "/" + std::to_string(parts);
+  const std::string split = std::string(variant) + "/" + std::to_string(partitions);
   const Problem p = make_problem(shape, Data::random, 971);
-  CAPTURE(cut);
+  CAPTURE(split);
   std::vector<uint8_t> sum;
-  for (int64_t rank = 0, first = 0; rank < parts; ++rank) {
-    const int64_t last = first + all / parts + (rank < all % parts);
-    Problem part = forced(variant, make_problem({shape.m, shape.n, 64}));
-    part.a = fillings(p.a, first, last), part.b = fillings(p.b, first, last);
-    part.k = part.a.k, part.alpha = p.alpha, part.batch_invariant = true;
-    sum = sums(gpu, part, sum);
+  for (int64_t rank = 0, first = 0; rank < partitions; ++rank) {
+    const int64_t last = first + all / partitions + (rank < all % partitions);
+    Problem partition = forced(variant, make_problem({shape.m, shape.n, 64}));
+    partition.a = k_blocks(p.a, first, last), partition.b = k_blocks(p.b, first, last);
+    partition.k = partition.a.k, partition.alpha = p.alpha, partition.batch_invariant = true;
+    sum = sums(gpu, partition, sum);
     first = last;
   }
-  CHECK(sums(gpu, forced(cut.c_str(), p)) == sum);
+  CHECK(sums(gpu, forced(split.c_str(), p)) == sum);
   Problem whole = forced(variant, p);
   whole.batch_invariant = true;  // one sum from the first step to the last: other bits
   CHECK(sums(gpu, whole) != sum);

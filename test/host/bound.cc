@@ -47,7 +47,7 @@ float wgmma(const uint16_t* a, const uint16_t* b, float sum) {
 }
 
 // Stages [first, last): each in 16 steps, its elements shared out at random.
-float part_of_k(const Problem& p, int64_t first, int64_t last, Random& random) {
+float k_partition(const Problem& p, int64_t first, int64_t last, Random& random) {
   float sum = 0;
   std::vector<int64_t> order(kStage);
   for (int64_t stage = first; stage < last; ++stage) {
@@ -68,21 +68,22 @@ float part_of_k(const Problem& p, int64_t first, int64_t last, Random& random) {
 }
 
 // The parts of K added in their order, in fp32.
-double modelled(const Problem& p, int64_t parts, Random& random) {
+double modelled(const Problem& p, int64_t partitions, Random& random) {
   const int64_t stages = (p.k + kStage - 1) / kStage;
   float sum = 0;
-  for (int64_t i = 0; i < parts; ++i) {
-    const float part = part_of_k(p, i * stages / parts, (i + 1) * stages / parts, random);
-    sum = i == 0 ? part : sum + part;
+  for (int64_t i = 0; i < partitions; ++i) {
+    const float partial =
+        k_partition(p, i * stages / partitions, (i + 1) * stages / partitions, random);
+    sum = i == 0 ? partial : sum + partial;
   }
   return double(sum) * 0x1p14;
 }
 
-double ratio(const Problem& p, int64_t parts, Random& random) {
+double ratio(const Problem& p, int64_t partitions, Random& random) {
   support::Sum sum;
   support::for_each_sum(p, [&](int64_t, int64_t, int64_t, const support::Sum& s) { sum = s; });
   const double bound = support::accumulation_bound(sum, p.k, 90);
-  return std::abs(modelled(p, parts, random) - sum.exact) / bound;
+  return std::abs(modelled(p, partitions, random) - sum.exact) / bound;
 }
 
 // Large products that cancel, and between them products around the last bit that is kept beside
@@ -114,11 +115,11 @@ TEST_CASE("wgmma's model stays inside the bound of 9.0 whatever a step takes", "
   for (uint64_t seed = 0; seed < 400; ++seed) {
     const int64_t k = int64_t(64) * (1 + random.below(32));
     const int64_t stages = (k + kStage - 1) / kStage,
-                  parts = 1 + random.below(uint32_t(std::min<int64_t>(8, stages)));
+                  partitions = 1 + random.below(uint32_t(std::min<int64_t>(8, stages)));
     const Problem p = seed % 2 ? cancelling(k, seed)
                                : support::make_problem({1, 1, k}, support::Data::random, seed);
-    CAPTURE(seed, k, parts);
-    const double r = ratio(p, parts, random);
+    CAPTURE(seed, k, partitions);
+    const double r = ratio(p, partitions, random);
     REQUIRE(r <= 1);
     largest = std::max(largest, r);
   }

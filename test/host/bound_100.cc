@@ -52,7 +52,7 @@ int exponent_of(int64_t units) {
   return units == 0 ? -126 : int(std::bit_width(uint64_t(std::abs(units)))) - 1 + kUnit;
 }
 
-int64_t cut(int64_t units, int quantum) {
+int64_t truncated(int64_t units, int quantum) {
   return quantum <= kUnit
              ? units
              : units / (int64_t(1) << (quantum - kUnit)) * (int64_t(1) << (quantum - kUnit));
@@ -63,8 +63,8 @@ int64_t add_blocks(const Block* blocks, int64_t c, Model model) {
   for (int g = 0; g < 4; ++g)
     if (model == zero_raises || blocks[g].sum() != 0)
       largest = std::max(largest, blocks[g].exponent);
-  int64_t sum = cut(c, largest - 35);
-  for (int g = 0; g < 4; ++g) sum += cut(blocks[g].sum(), largest - 35);
+  int64_t sum = truncated(c, largest - 35);
+  for (int g = 0; g < 4; ++g) sum += truncated(blocks[g].sum(), largest - 35);
   return sum;
 }
 
@@ -77,10 +77,10 @@ int64_t add_groups(const Block* blocks, int64_t c) {
   }
   const bool by_c = c != 0 && exponent_of(c) >= product;
   const int quantum = (by_c ? exponent_of(c) : scale) - 35;
-  int64_t sum = cut(c, quantum);
+  int64_t sum = truncated(c, quantum);
   for (int g = 0; g < 4; ++g) {
-    if (by_c) sum += cut(blocks[g].sum(), quantum);
-    for (int i = 0; i < 4 && !by_c; ++i) sum += cut(blocks[g].group[i], quantum);
+    if (by_c) sum += truncated(blocks[g].sum(), quantum);
+    for (int i = 0; i < 4 && !by_c; ++i) sum += truncated(blocks[g].group[i], quantum);
   }
   return sum;
 }
@@ -92,7 +92,7 @@ double accumulated(const Problem& p, Model model) {
     Block blocks[4];
     for (int64_t g = 0; g < 4; ++g) blocks[g] = block_of(p, first + g);
     c = model == groups ? add_groups(blocks, c) : add_blocks(blocks, c, model);
-    c = cut(c, exponent_of(c) - 23);  // fp32
+    c = truncated(c, exponent_of(c) - 23);  // fp32
   }
   return std::ldexp(double(c), kUnit);
 }

@@ -141,11 +141,11 @@ TEST_CASE("The replay line has what differs from the default and nothing else") 
                "--d-batch-stride 8515 --alpha 0.100000001 --variant sm100_256x128x256 --pdl 1\n"));
   CHECK(contains(explained(g), "\nwhy       desc.variant names it\n"));
   g.variant = "sm100_128x64x256/2";
-  const std::string cut = explained(g);
-  CHECK(contains(cut, "\nwhy       desc.variant names it, and in how many parts K is cut\n"));
-  CHECK(contains(cut, "\nvariant   sm100_128x64x256\n"));
-  CHECK(contains(cut, "\nsplit     2\n"));
-  CHECK(contains(cut, " --variant sm100_128x64x256/2 --pdl 1\n"));
+  const std::string split = explained(g);
+  CHECK(contains(split, "\nwhy       desc.variant names it, and in how many parts K is cut\n"));
+  CHECK(contains(split, "\nvariant   sm100_128x64x256\n"));
+  CHECK(contains(split, "\nsplit     2\n"));
+  CHECK(contains(split, " --variant sm100_128x64x256/2 --pdl 1\n"));
   CHECK(contains(explained(g), " B 23220, "));  // repeated weights are read once
 }
 

@@ -36,8 +36,8 @@ std::vector<std::vector<std::string>> rows_of(const std::string& path) {
   return rows;
 }
 
-Way way_of(const nvfp4::Variant& v, uint32_t parts) {
-  return {v.tile_weights, v.tile_tokens, parts};
+Way way_of(const nvfp4::Variant& v, uint32_t partitions) {
+  return {v.tile_weights, v.tile_tokens, partitions};
 }
 
 // Microseconds.
@@ -225,10 +225,10 @@ TEST_CASE("A forced cut of K keeps batch invariance and the largest grid") {
         std::string("variant = \"sm100_128x64x256/2\" has another number of K partitions than "
                     "batch_invariant = 1 requires"));
   REQUIRE(status("sm90_64x16x256", 90) == NVFP4_SUCCESS);
-  for (const uint32_t parts : {1, 2, 4, 8}) {
-    const std::string name = "sm90_64x16x256/" + std::to_string(parts);
+  for (const uint32_t partitions : {1, 2, 4, 8}) {
+    const std::string name = "sm90_64x16x256/" + std::to_string(partitions);
     const uint32_t its = plan.split;
-    CHECK((status(name.c_str(), 90) == NVFP4_SUCCESS) == (parts == its));
+    CHECK((status(name.c_str(), 90) == NVFP4_SUCCESS) == (partitions == its));
     REQUIRE(status("sm90_64x16x256", 90) == NVFP4_SUCCESS);
   }
   g = dense({int64_t{1} << 30, 8192, 512});  // 2^30 tiles
@@ -259,10 +259,11 @@ TEST_CASE("The planner of 10.x takes by itself what hardware or public kernels s
     const Proof proof = arch.capability == 90 ? Proof::hardware : Proof::published;
     for (uint32_t i = 0; i < nvfp4::kVariantCount; ++i) {
       const nvfp4::Variant& v = nvfp4::variant_at(i);
-      for (const uint32_t parts : nvfp4::kPartsOfK) {
-        if (!serves(v, arch) || !nvfp4::has_split(v, parts)) continue;
-        CAPTURE(arch.capability, v.name, parts);
-        CHECK(nvfp4::proof_of(nvfp4::kProofs, v.family, arch.family, v.tile_ctas, parts) == proof);
+      for (const uint32_t partitions : nvfp4::kPartitionCounts) {
+        if (!serves(v, arch) || !nvfp4::has_split(v, partitions)) continue;
+        CAPTURE(arch.capability, v.name, partitions);
+        CHECK(nvfp4::proof_of(nvfp4::kProofs, v.family, arch.family, v.tile_ctas, partitions) ==
+              proof);
       }
     }
   }

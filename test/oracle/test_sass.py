@@ -19,8 +19,8 @@ def instruction(address, text, stall, sets=7, waits=0):
             f"                                                            /* 0x{high:016x} */\n")
 
 
-# Two steps to a filling, after a wait that may be repeated out of line; the commit is jumped over
-# by the last fillings. The loop over an incomplete filling's steps gives no stage back.
+# Two steps to a k-block, after a wait that may be repeated out of line; the commit is jumped over
+# by the last k-blocks. The loop over an incomplete k-block's steps gives no stage back.
 LISTING = (
     "\t.section\t.text.nvfp4_gemm_sm100_test,\"ax\",@progbits\n.text.nvfp4_gemm_sm100_test:\n"
     + instruction(0x00, "R2UR UR6, R2", 9)
@@ -94,9 +94,9 @@ class Sass(unittest.TestCase):
                          [9, 1, 2, 6, 2, 12, 1, 1, 3, 1, 5, 7, 4, 1, 11, 5, 15, 15, 1])
         self.assertEqual(labels[".L_x_8"], 0x30)
 
-    def test_a_filling_goes_by_the_commit_and_repeats_no_wait(self):
+    def test_a_k_block_goes_by_the_commit_and_repeats_no_wait(self):
         rows = {what.split(" ", 1)[1]: number for what, number in sass.figures("sm100", LISTING)}
-        self.assertEqual(rows["stall clocks of a filling"], 2 + 12 + 1 + 1 + 3 + 1 + 5 + 7 + 4)
+        self.assertEqual(rows["stall clocks of a k-block"], 2 + 12 + 1 + 1 + 3 + 1 + 5 + 7 + 4)
         self.assertEqual(rows["stall clocks from step to step"], 1 + 3)
         self.assertEqual(rows["stall clocks a step"], 36 // 2)
 

@@ -5,7 +5,7 @@ issue, read from the machine code's control bits, beside the figures of tools/ga
 ones
 fail. Another compiler than the one of that file makes other code, so then nothing is compared.
 
-A trip of sm_100 is one filling: the wait, its four steps one after the
+A trip of sm_100 is one k-block: the wait, its four steps one after the
 other, the commit, the next stage."""
 import functools
 import importlib.metadata
@@ -20,7 +20,7 @@ from sass_tails import tail_rows
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # What the main loop of a family is known by: a multiplication, and what else it holds. On sm_100 a
-# filling gives its stage back, which the loop over the steps of an incomplete one does not.
+# k-block gives its stage back, which the loop over the steps of an incomplete one does not.
 MARK = {"sm100": ("UTCOMMA", "UTCBAR"), "sm90": ("HGMMA", "HGMMA"), "sm80": ("HMMA", "HMMA")}
 
 
@@ -77,7 +77,7 @@ def rows_of_sm100(name, instructions, labels):
     if whole is None or None in between or not between:
         yield "stall clocks a step", None
         return
-    yield "stall clocks of a filling", whole
+    yield "stall clocks of a k-block", whole
     yield "stall clocks from step to step", round(sum(between) / len(between))
     yield "stall clocks a step", round(whole / len(steps))
     yield from tail_rows(name, instructions, labels)

@@ -67,7 +67,7 @@ void draw(Fields& f, const GemmField& field, Random& random) {
   };
   if (drawn.as == nvfp4::Drawn::As::coin) {
     set_step(f, field, random.below(2));
-  } else if (drawn.as == nvfp4::Drawn::As::part && random.below(4) != 0) {
+  } else if (drawn.as == nvfp4::Drawn::As::quotient && random.below(4) != 0) {
     set_step(f, field, part());
   } else if (field.values == nvfp4::Enumeration::type && random.below(2) + field.first != 0) {
     set_step(f, field, 1 + random.below(3));  // those without scales

@@ -20,10 +20,10 @@ $(B)/timing/sass.def: tools/gates/sass.txt
 	      sub(/ [0-9]+$$/, "", what); sub(/.* /, "", number); \
 	      if (what == "clocks before the first load") load[name] = number; \
 	      if (what == "clocks before the first map") map[name] = number; \
-	      if (what ~ /^stall .* of a filling$$/) filling[name] = number; \
+	      if (what ~ /^stall .* of a k-block$$/) block[name] = number; \
 	      if (sub(/^clocks of /, "", what) || what ~ /^fences /) \
 	        print "TAIL(" name ", \"" what "\", " number ")" } } \
-	  END { for (k in load) print "ISSUED(" k ", " load[k] ", " map[k] ", " filling[k] ")"; \
+	  END { for (k in load) print "ISSUED(" k ", " load[k] ", " map[k] ", " block[k] ")"; \
 	        print "#undef ISSUED\n#undef TAIL" }' $< >$@
 $(MODEL_OBJ): | $(B)/timing/sass.def
 $(B)/obj/tools/model/sm100.o: $(B)/timing/sass.def

@@ -13,11 +13,11 @@ constexpr int kSubTile = 32;  // tokens of a load of tensor memory
 
 struct Issued {
   const char* kernel;
-  double first_load, first_map, filling;
+  double first_load, first_map, k_block;
 };
 // Stall clocks of tools/gates/sass.txt, which model.mk turns into rows.
 const Issued kIssued[] = {
-#define ISSUED(kernel, first_load, first_map, filling) {#kernel, first_load, first_map, filling},
+#define ISSUED(kernel, first_load, first_map, k_block) {#kernel, first_load, first_map, k_block},
 #define TAIL(kernel, what, clocks)
 #include SASS_DEF
 };
@@ -43,7 +43,7 @@ double tail_clocks(const std::string& kernel, const std::string& what) {
 void take_issue(Kernel* k, const char* entry) {
   for (const Issued& issued : kIssued) {
     if (k->name + entry != issued.kernel) continue;
-    k->issue_clocks = issued.filling;
+    k->issue_clocks = issued.k_block;
     k->start_clocks = issued.first_load;
     k->map_clocks = issued.first_map;
   }

@@ -13,21 +13,21 @@ __device__ inline float4 add(float4 a, float4 b) {
 }
 
 // Adds from first to last.
-template <uint32_t kParts>
-__device__ float4 add_parts(const float4 (&part)[kParts]) {
-  float4 sum = part[0];
+template <uint32_t kPartials>
+__device__ float4 add_partials(const float4 (&partial)[kPartials]) {
+  float4 sum = partial[0];
 #pragma unroll
-  for (uint32_t i = 1; i < kParts; ++i) sum = add(sum, part[i]);
+  for (uint32_t i = 1; i < kPartials; ++i) sum = add(sum, partial[i]);
   return sum;
 }
 
 // Adds the partial sums of each CTA, then the sums of the CTAs.
-template <uint32_t kCtas, uint32_t kParts>
-__device__ float4 add_parts_of_ctas(const float4 (&part)[kCtas][kParts]) {
+template <uint32_t kCtas, uint32_t kPartials>
+__device__ float4 add_partials_of_ctas(const float4 (&partial)[kCtas][kPartials]) {
   float4 sums[kCtas];
 #pragma unroll
-  for (uint32_t i = 0; i < kCtas; ++i) sums[i] = add_parts(part[i]);
-  return add_parts(sums);
+  for (uint32_t i = 0; i < kCtas; ++i) sums[i] = add_partials(partial[i]);
+  return add_partials(sums);
 }
 
 }  // namespace nvfp4

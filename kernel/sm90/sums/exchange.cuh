@@ -35,20 +35,20 @@ __device__ void put_sums(const float (&sums)[kSums], uint32_t at, uint32_t warp,
 
 // Adds four neighbouring weights of one token over every rank, first to last.
 template <typename Tile, uint32_t kSplit>
-__device__ float4 sum_of_parts(uint32_t at) {
-  static_assert(kSplit == 1 || Tile::kParts == 1, "of groups, or of CTAs");
-  float4 part[kSplit * Tile::kParts];
+__device__ float4 sum_of_partials(uint32_t at) {
+  static_assert(kSplit == 1 || Tile::kPartials == 1, "of groups, or of CTAs");
+  float4 partial[kSplit * Tile::kPartials];
 #pragma unroll
   for (uint32_t rank = 0; rank < kSplit; ++rank) {
 #pragma unroll
-    for (uint32_t i = 0; i < Tile::kParts; ++i) {
-      const uint32_t from = at + i * Tile::kPartBytes;
-      part[rank * Tile::kParts + i] = kSplit == 1
-                                          ? ptx::ld_shared_v4_f32(from)
-                                          : ptx::ld_shared_cluster_v4_f32(ptx::mapa(from, rank));
+    for (uint32_t i = 0; i < Tile::kPartials; ++i) {
+      const uint32_t from = at + i * Tile::kPartialBytes;
+      partial[rank * Tile::kPartials + i] =
+          kSplit == 1 ? ptx::ld_shared_v4_f32(from)
+                      : ptx::ld_shared_cluster_v4_f32(ptx::mapa(from, rank));
     }
   }
-  return add_parts(part);
+  return add_partials(partial);
 }
 
 // Whether sums are left in shared memory for an epilogue that reads them there.
@@ -62,14 +62,14 @@ __device__ bool leaves_sums(const Sm90Params& p) {
 // wait for its own sums, which takes longest if they come from another CTA. For another epilogue a
 // complete sum is written where this CTA's partial sum was, which no other thread reads.
 template <typename Tile, uint32_t kSplit>
-__device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, uint32_t rank,
+__device__ SumRows store_slice(const Sm90Params& p, const TileCoordinate& tile, uint32_t rank,
                                uint32_t at, uint32_t warp, uint32_t lane,
                                const FourTerms<Tile>& terms) {
   constexpr uint32_t kLanesPerRow = Tile::kColumnsOfD / 4, kRows = 32 / kLanesPerRow;
   constexpr uint32_t kStride = Tile::kConsumerWarps * kRows;
-  constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
-  constexpr uint32_t kRounds = (kShare + kStride - 1) / kStride;
-  constexpr uint32_t kAll = kSplit * Tile::kParts * Tile::kHalves;
+  constexpr uint32_t kSlice = slice_of(Tile::kTokens, kSplit);
+  constexpr uint32_t kRounds = (kSlice + kStride - 1) / kStride;
+  constexpr uint32_t kAll = kSplit * Tile::kPartials * Tile::kHalves;
   constexpr uint32_t kMost = kGatesSums<Tile> ? 2 : 16;
   constexpr uint32_t kFits = kAll >= 8 ? 1 : kMost < 16 / kAll ? kMost : 16 / kAll;
   constexpr uint32_t kBatch = kRounds < kFits ? kRounds : kFits;
@@ -78,8 +78,8 @@ __device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, 
   const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + column * 4;
   const Epilogue90<Tile> out(p, tile, n);
   const uint32_t end =
-      min(min((rank + 1) * kShare, Tile::kTokens), row_end<Tile>(p, tile) - m_first);
-  const uint32_t own = rank * kShare + warp * kRows + lane / kLanesPerRow;
+      min(min((rank + 1) * kSlice, Tile::kTokens), row_end<Tile>(p, tile) - m_first);
+  const uint32_t own = rank * kSlice + warp * kRows + lane / kLanesPerRow;
   const auto place = [&](uint32_t token) { return at + token * Tile::kSumRowBytes + column * 16; };
   for (uint32_t first = own; first < end; first += kBatch * kStride) {
     float4 sums[Tile::kHalves][kBatch];
@@ -88,8 +88,8 @@ __device__ SumRows store_share(const Sm90Params& p, const TileCoordinate& tile, 
       const uint32_t token = first + i * kStride;
 #pragma unroll
       for (uint32_t half = 0; half < Tile::kHalves; ++half) {
-        sums[half][i] = sum_of_parts<Tile, kSplit>(place(token < end ? token : first) +
-                                                   half * kHalvesApart<Tile>);
+        sums[half][i] = sum_of_partials<Tile, kSplit>(place(token < end ? token : first) +
+                                                      half * kHalvesApart<Tile>);
       }
     }
     if constexpr (kGatesSums<Tile>) {
@@ -122,7 +122,7 @@ template <typename Tile>
 __device__ SumRows rows_of_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   constexpr uint32_t kLanesPerRow = Tile::kColumnsOfD / 4, kRows = 32 / kLanesPerRow;
   constexpr uint32_t kStride = Tile::kConsumerWarps * kRows;
-  static_assert(Tile::kParts == 1, "whole sums");
+  static_assert(Tile::kPartials == 1, "whole sums");
   ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
   const uint32_t token = warp * kRows + lane / kLanesPerRow, column = lane % kLanesPerRow * 4;
   const uint32_t m_first = cta.tile.token_tile * Tile::kTokenStep;
@@ -146,7 +146,7 @@ __device__ SumRows store_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
   }
   const uint32_t rank = kSplit == 1 ? 0 : cta.rank;  // rank among the CTAs that share the tile
   const SumRows rows =
-      store_share<Tile, kSplit>(cta.p, cta.tile, rank, cta.smem + Tile::kSumsAt, warp, lane, terms);
+      store_slice<Tile, kSplit>(cta.p, cta.tile, rank, cta.smem + Tile::kSumsAt, warp, lane, terms);
   if constexpr (kSplit != 1) ptx::cluster_sync_relaxed();  // no CTA ends while others read its sums
   return rows;
 }

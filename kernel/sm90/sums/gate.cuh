@@ -143,7 +143,7 @@ __device__ void store_gated_columns(const Sm90Params& p, const TileCoordinate& t
   }
   if (!stores) of_token = 1;  // the value does not matter: it is not stored
   const ScaleOfD s = scale_slots(e, of_token, t, lane, x);
-  const uint32_t codes = turn_codes(eight_e2m1(x[0]), lane);
+  const uint32_t codes = transpose_codes(eight_e2m1(x[0]), lane);
   if (stores) {
     const int64_t element = tile.batch * p.d_batch_stride + m * p.d_ld + n;
     uint8_t* const to = static_cast<uint8_t*>(p.d) + element / 2;

@@ -20,20 +20,20 @@ namespace nvfp4 {
 template <typename Tile, uint32_t kSplit>
 __device__ void push_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                           const float (&sums)[Tile::kTokens / 2]) {
-  constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
-  static_assert(kSplit > 1 && kShare * kSplit <= Tile::kPushedRows);
+  constexpr uint32_t kSlice = slice_of(Tile::kTokens, kSplit);
+  static_assert(kSplit > 1 && kSlice * kSplit <= Tile::kPushedRows);
   const uint32_t g = lane / 4, c = lane % 4;
-  const uint32_t part = cta.rank * Tile::kParts + warp / Tile::kConsumersPerStage;
-  const uint32_t own = cta.smem + Tile::kSumsAt + part * kShare * Tile::kSumRowBytes +
+  const uint32_t partial = cta.rank * Tile::kPartials + warp / Tile::kConsumersPerStage;
+  const uint32_t own = cta.smem + Tile::kSumsAt + partial * kSlice * Tile::kSumRowBytes +
                        (warp % Tile::kConsumersPerStage * Tile::kWarpColumns + g) * 4;
 #pragma unroll
   for (uint32_t block = 0; block < Tile::kTokens / 8; ++block) {
 #pragma unroll
     for (uint32_t i = 0; i < 4; ++i) {
       const uint32_t token = block * 8 + 2 * c + i % 2;
-      const uint32_t rank = token / kShare;
+      const uint32_t rank = token / kSlice;
       const uint32_t at =
-          own + (token - rank * kShare) * Tile::kSumRowBytes + i / 2 * Tile::kWeightsApart * 4;
+          own + (token - rank * kSlice) * Tile::kSumRowBytes + i / 2 * Tile::kWeightsApart * 4;
       if (rank == cta.rank) {
         ptx::st_shared_f32(at, sums[block * 4 + i]);
       } else {
@@ -52,26 +52,26 @@ __device__ void push_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
 template <typename Tile, uint32_t kSplit>
 __device__ SumRows store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                      const FourTerms<Tile>& terms) {
-  constexpr uint32_t kShare = share_of(Tile::kTokens, kSplit);
+  constexpr uint32_t kSlice = slice_of(Tile::kTokens, kSplit);
   constexpr uint32_t kLanesPerRow = Tile::kColumnsOfD / 4, kRows = 32 / kLanesPerRow;
-  constexpr uint32_t kParts = kSplit * Tile::kParts;
+  constexpr uint32_t kPartials = kSplit * Tile::kPartials;
   const Sm90Params& p = cta.p;
   const uint32_t row = warp * kRows + lane / kLanesPerRow, column = lane % kLanesPerRow * 4;
-  const uint32_t m = cta.tile.token_tile * Tile::kTokenStep + cta.rank * kShare + row;
-  static_assert(kShare <= Tile::kConsumerWarps * kRows);
+  const uint32_t m = cta.tile.token_tile * Tile::kTokenStep + cta.rank * kSlice + row;
+  static_assert(kSlice <= Tile::kConsumerWarps * kRows);
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
   if (row >= cta.own_tokens() || m >= row_end<Tile>(p, cta.tile)) return {};
   const uint32_t at = cta.smem + Tile::kSumsAt + row * Tile::kSumRowBytes + column * 4;
   float4 sums[Tile::kHalves][1];
 #pragma unroll
   for (uint32_t half = 0; half < Tile::kHalves; ++half) {
-    float4 part[kSplit][Tile::kParts];
+    float4 partial[kSplit][Tile::kPartials];
 #pragma unroll
-    for (uint32_t i = 0; i < kParts; ++i) {
-      part[i / Tile::kParts][i % Tile::kParts] =
-          ptx::ld_shared_v4_f32(at + half * kHalvesApart<Tile> + i * kShare * Tile::kSumRowBytes);
+    for (uint32_t i = 0; i < kPartials; ++i) {
+      partial[i / Tile::kPartials][i % Tile::kPartials] =
+          ptx::ld_shared_v4_f32(at + half * kHalvesApart<Tile> + i * kSlice * Tile::kSumRowBytes);
     }
-    sums[half][0] = add_parts_of_ctas(part);
+    sums[half][0] = add_partials_of_ctas(partial);
   }
   const uint32_t n = cta.tile.weight_tile * Tile::kColumnsOfD + column;
   if constexpr (kGatesSums<Tile>) {

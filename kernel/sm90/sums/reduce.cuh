@@ -22,8 +22,8 @@ __device__ void add_groups(uint32_t at, uint32_t warp, uint32_t lane,
                            float (&own)[Tile::kTokens / 2 / Tile::kGroups]) {
   constexpr uint32_t kOwn = Tile::kTokens / 2 / Tile::kGroups, kOthers = Tile::kGroups - 1;
   constexpr uint32_t kFourBytes = Tile::kConsumersPerStage * 512;  // for all warps of a group
-  constexpr uint32_t kPartBytes = kOwn / 4 * kFourBytes;
-  static_assert(kOwn % 4 == 0 && Tile::kGroups * kOthers * kPartBytes == Tile::kGroupSumsBytes);
+  constexpr uint32_t kPartialBytes = kOwn / 4 * kFourBytes;
+  static_assert(kOwn % 4 == 0 && Tile::kGroups * kOthers * kPartialBytes == Tile::kGroupSumsBytes);
   const uint32_t group = warp / Tile::kConsumersPerStage;
   const uint32_t mine = at + warp % Tile::kConsumersPerStage * 512 + lane * 16;
   float4 kept[kOwn / 4];
@@ -33,11 +33,11 @@ __device__ void add_groups(uint32_t at, uint32_t warp, uint32_t lane,
 #pragma unroll
     for (uint32_t i = 0; i < kOwn / 4; ++i) {
       const float* four = sums + to * kOwn + 4 * i;
-      const float4 part = make_float4(four[0], four[1], four[2], four[3]);
+      const float4 partial = make_float4(four[0], four[1], four[2], four[3]);
       if (to == group) {
-        kept[i] = part;
+        kept[i] = partial;
       } else {
-        ptx::st_shared_v4_f32(mine + slot * kPartBytes + i * kFourBytes, part);
+        ptx::st_shared_v4_f32(mine + slot * kPartialBytes + i * kFourBytes, partial);
       }
     }
   }
@@ -48,11 +48,11 @@ __device__ void add_groups(uint32_t at, uint32_t warp, uint32_t lane,
 #pragma unroll
     for (uint32_t from = 0; from < Tile::kGroups; ++from) {
       const uint32_t slot = group * kOthers + (from < group ? from : from - 1);
-      float4 part = kept[i];
+      float4 partial = kept[i];
       if (from != group) {
-        part = ptx::ld_shared_v4_f32(mine + slot * kPartBytes + i * kFourBytes);
+        partial = ptx::ld_shared_v4_f32(mine + slot * kPartialBytes + i * kFourBytes);
       }
-      sum = from == 0 ? part : add(sum, part);
+      sum = from == 0 ? partial : add(sum, partial);
     }
     own[4 * i] = sum.x;
     own[4 * i + 1] = sum.y;

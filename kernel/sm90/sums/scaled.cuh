@@ -45,7 +45,7 @@ __device__ float largest_of_slots(float (&largest)[kSlots], uint32_t lane) {
 
 // Eight codes of each of eight lanes: lane g gets the g-th ones, that of g = 0 in the lowest bits.
 // First halves of a word change place between g and g ^ 4, then bytes, then codes.
-__device__ inline uint32_t turn_codes(uint32_t own, uint32_t lane) {
+__device__ inline uint32_t transpose_codes(uint32_t own, uint32_t lane) {
   constexpr uint32_t kLow = 0x0F0F0F0F;
   uint32_t other = __shfl_xor_sync(kAllLanes, own, 16);
   own = __byte_perm(own, other, (lane & 16) == 0 ? 0x5410 : 0x3276);
@@ -135,15 +135,15 @@ struct ScaledWarp {
   }
 
   // Blocks of 32 columns are those of two warps, which give each other the largest.
-  __device__ float of_both_warps(float largest, uint32_t turn) const {
-    const uint32_t at = exchange + turn % 2 * Tile::kConsumerWarps * 128 + lane * 4;
+  __device__ float of_both_warps(float largest, uint32_t iteration) const {
+    const uint32_t at = exchange + iteration % 2 * Tile::kConsumerWarps * 128 + lane * 4;
     ptx::st_shared_f32(at + warp * 128, largest);
     ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
     return max_nan(largest, __uint_as_float(ptx::ld_shared_b32(at + (warp ^ 1) * 128)));
   }
 
   // Sums of rows m_first and on.
-  __device__ void store(uint32_t m_first, uint32_t turn, float (&x)[2][kSlots]) const {
+  __device__ void store(uint32_t m_first, uint32_t iteration, float (&x)[2][kSlots]) const {
     const EpilogueParams& e = p.epilogue;
     const bool is_wide = e.d_type == kTypeMxfp4;
     const uint32_t g = lane / 4, slot = g % kSlots;
@@ -154,13 +154,13 @@ struct ScaledWarp {
 #pragma unroll
     for (uint32_t i = 0; i < kSlots; ++i) largest[i] = max_nan(fabsf(x[0][i]), fabsf(x[1][i]));
     float of_token = largest_of_slots(largest, lane);
-    if (is_wide) of_token = of_both_warps(of_token, turn);
+    if (is_wide) of_token = of_both_warps(of_token, iteration);
     if (!stores) of_token = 1;  // whatever is there, nobody divides for it
     const ScaleOfD s = scale_slots(e, of_token, t, lane, x);
     TokenCodes<kSlots> codes(x);
 #pragma unroll
     for (uint32_t& word : codes.word) {
-      word = turn_codes(word, lane);
+      word = transpose_codes(word, lane);
       if (s.zeros) word = 0;
     }
     if (!stores) return;
@@ -182,8 +182,8 @@ __device__ void store_scaled_sums(const Sm90Params& p, const TileCoordinate& til
                                   uint32_t exchange, uint32_t warp, uint32_t lane,
                                   const float (&sums)[kSums]) {
   constexpr uint32_t kBlocks = kSums < 16 ? kSums / 4 : 4;  // of eight tokens, a turn
-  constexpr uint32_t kSlots = kBlocks * 2, kTurns = kSums / 4 / kBlocks;
-  static_assert(kTurns * kBlocks * 4 == kSums && (kSlots & (kSlots - 1)) == 0);
+  constexpr uint32_t kSlots = kBlocks * 2, kIterations = kSums / 4 / kBlocks;
+  static_assert(kIterations * kBlocks * 4 == kSums && (kSlots & (kSlots - 1)) == 0);
   const uint32_t m_first =
       tile.token_tile * Tile::kTokenStep + warp / Tile::kConsumersPerStage * kSums * 2;
   const uint32_t n = tile.weight_tile * Tile::kWeights + warp % Tile::kConsumersPerStage * 16;
@@ -191,16 +191,16 @@ __device__ void store_scaled_sums(const Sm90Params& p, const TileCoordinate& til
   const ScaledWarp<Tile, kSlots> out{p,    tile, n,     exchange,
                                      warp, lane, terms, tensor_scale_of_d(p.epilogue)};
 #pragma unroll 1
-  for (uint32_t turn = 0; turn < kTurns; ++turn) {
-    const uint32_t m = m_first + turn * kBlocks * 8;
+  for (uint32_t iteration = 0; iteration < kIterations; ++iteration) {
+    const uint32_t m = m_first + iteration * kBlocks * 8;
     // Groups have rows of their own, and warps meet for blocks of 32 columns.
     if (Tile::kGroups == 1 && m >= row_end<Tile>(p, tile)) break;
     float x[2][kSlots];
     // Registers have no index: the sums are chosen by branches, and what follows is there once. The
     // empty statement keeps those from becoming 112 selections of 128 sums.
 #pragma unroll
-    for (uint32_t i = 0; i < kTurns; ++i) {
-      if (i != turn) continue;
+    for (uint32_t i = 0; i < kIterations; ++i) {
+      if (i != iteration) continue;
       asm volatile("");
 #pragma unroll
       for (uint32_t slot = 0; slot < kSlots; ++slot) {
@@ -209,7 +209,7 @@ __device__ void store_scaled_sums(const Sm90Params& p, const TileCoordinate& til
         x[1][slot] = sums[at + 2];
       }
     }
-    out.store(m, turn, x);
+    out.store(m, iteration, x);
     __syncwarp();  // some lanes have stored
   }
   // The next tile's turns begin with the first place again.

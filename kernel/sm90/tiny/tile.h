@@ -73,9 +73,9 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kFactorBytes = kUnits * kColumns * 2;  // the tokens' scales, fp16
 
   // Sums in fp32, [rank along K][group][token][weight], in the first CTA of a cluster.
-  static constexpr uint32_t kParts = kGroups;
+  static constexpr uint32_t kPartials = kGroups;
   static constexpr uint32_t kSumRowBytes = kWeights * 4;
-  static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
+  static constexpr uint32_t kPartialBytes = kTokens * kSumRowBytes;
 
   static constexpr uint32_t kConsumersPerStage = 4;
   static constexpr uint32_t kConsumerWarps = kConsumersPerStage * kGroups;
@@ -88,11 +88,11 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kTokensAt = kScalesAt + kStages * kScaleBytes;
   static constexpr uint32_t kFactorsAt = kTokensAt + kStages * kSlotBytes;
   static constexpr uint32_t kSumsAt = kFactorsAt + kStages * kFactorBytes;
-  static constexpr uint32_t kWeightsFullAt = kSumsAt + kMaxClusterCtas * kParts * kPartBytes;
+  static constexpr uint32_t kWeightsFullAt = kSumsAt + kMaxClusterCtas * kPartials * kPartialBytes;
   static constexpr uint32_t kWeightsEmptyAt = kWeightsFullAt + 8 * kStages;
   static constexpr uint32_t kSumsFullAt = kWeightsEmptyAt + 8 * kStages;
-  static constexpr uint32_t kCutFullAt = kSumsFullAt + 8;
-  static constexpr uint32_t kSharedBytes = kCutFullAt + 8;
+  static constexpr uint32_t kKTailFullAt = kSumsFullAt + 8;
+  static constexpr uint32_t kSharedBytes = kKTailFullAt + 8;
 
   static constexpr uint32_t kWeightWarp = kConsumerWarps;
   static constexpr uint32_t kFirstTokenWarp = kWeightWarp + 1;

@@ -174,8 +174,8 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t first, uint32_t w
 // Place of the first partial sums of an unsplit tile. There are two such places, after those for
 // four CTAs that share a tile.
 template <typename Tile>
-__device__ uint32_t own_part(uint32_t tile) {
-  return (kMaxClusterCtas - 2 + tile % 2) * Tile::kParts;
+__device__ uint32_t own_partial(uint32_t tile) {
+  return (kMaxClusterCtas - 2 + tile % 2) * Tile::kPartials;
 }
 
 // Adds the columns of each token. For a shared tile the sums go to the shared memory of the
@@ -183,12 +183,12 @@ __device__ uint32_t own_part(uint32_t tile) {
 // All CTAs have synchronised before, so the barrier is initialised. `part` is the place of the
 // first group's sums.
 template <typename Tile>
-__device__ void put_tiny_sums(const Cta90<Tile>& cta, uint32_t part, uint32_t warp, uint32_t lane,
-                              const TinySums<Tile>& sums) {
+__device__ void put_tiny_sums(const Cta90<Tile>& cta, uint32_t partial, uint32_t warp,
+                              uint32_t lane, const TinySums<Tile>& sums) {
   const uint32_t c = lane % 4;
   const bool writes = c % (Tile::kTokenColumns / 2) == 0, here = !cta.shared() || cta.rank == 0;
-  const uint32_t own =
-      cta.smem + Tile::kSumsAt + (part + warp / 4) * Tile::kPartBytes + tiny_row(warp, lane) * 4;
+  const uint32_t own = cta.smem + Tile::kSumsAt + (partial + warp / 4) * Tile::kPartialBytes +
+                       tiny_row(warp, lane) * 4;
   const uint32_t first_cta = ptx::mapa(own, 0), full = ptx::mapa(cta.sums_full(), 0);
 #pragma unroll
   for (uint32_t r = 0; r < 2; ++r) {
@@ -212,20 +212,20 @@ __device__ void put_tiny_sums(const Cta90<Tile>& cta, uint32_t part, uint32_t wa
 
 // Each of 16 lanes stores four weights of a token; the partial sums are added in the order of K.
 template <typename Tile, uint32_t kSplit>
-__device__ SumRows store_tiny_sums(const Cta90<Tile>& cta, uint32_t first_part, uint32_t warp,
+__device__ SumRows store_tiny_sums(const Cta90<Tile>& cta, uint32_t first_partial, uint32_t warp,
                                    uint32_t lane, const FourTerms<Tile>& terms) {
   const Sm90Params& p = cta.p;
   const uint32_t token = warp, m = cta.tile.token_tile * Tile::kTokens + token;
   if (token >= Tile::kTokens || m >= p.m || lane >= Tile::kWeights / 4) return {};
-  const uint32_t at = cta.smem + Tile::kSumsAt + first_part * Tile::kPartBytes +
+  const uint32_t at = cta.smem + Tile::kSumsAt + first_partial * Tile::kPartialBytes +
                       token * Tile::kSumRowBytes + lane * 16;
-  float4 part[kSplit * Tile::kParts];
+  float4 partial[kSplit * Tile::kPartials];
 #pragma unroll
-  for (uint32_t i = 0; i < kSplit * Tile::kParts; ++i) {
-    part[i] = ptx::ld_shared_v4_f32(at + i * Tile::kPartBytes);
+  for (uint32_t i = 0; i < kSplit * Tile::kPartials; ++i) {
+    partial[i] = ptx::ld_shared_v4_f32(at + i * Tile::kPartialBytes);
   }
   return store_one_sum(cta, cta.tile.weight_tile * Tile::kWeights + lane * 4, m, at,
-                       add_parts(part), terms);
+                       add_partials(partial), terms);
 }
 
 }  // namespace nvfp4

@@ -119,8 +119,8 @@ struct Sm90WideTile : RowOfTile {
   static constexpr uint32_t kConsumerWarps = kGroups * kConsumersPerStage;
   // Partial sums of a CTA that are added to those of others: one per group with few tokens,
   // otherwise complete sums.
-  static constexpr uint32_t kParts = kPushesSums ? kGroups : 1;
-  static constexpr uint32_t kPartWords = 2;  // decoded at once, of 8 in a k-block
+  static constexpr uint32_t kPartials = kPushesSums ? kGroups : 1;
+  static constexpr uint32_t kStepWords = 2;  // decoded at once, of 8 in a k-block
 
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
   static constexpr uint32_t kHalfScaleBytes = kSteps * kScaleTileBytes;  // of 128 rows
@@ -134,15 +134,15 @@ struct Sm90WideTile : RowOfTile {
   static constexpr uint32_t kScalesApart = kGated ? kHalfScaleBytes : 8 * 16;
 
   static constexpr uint32_t kStageBytes = kWeightBytes + kScaleBytes;
-  static constexpr uint32_t kSlabBytes = kTokens * kTokenRowBytes;  // 64 elements of K
+  static constexpr uint32_t kSubTileBytes = kTokens * kTokenRowBytes;  // 64 elements of K
   static constexpr uint32_t kSlotsPerStage = kSteps / kSlotSteps;
-  static constexpr uint32_t kSlotBytes = kSlotSteps * kSlabBytes;
+  static constexpr uint32_t kSlotBytes = kSlotSteps * kSubTileBytes;
 
   // A row of sums is 4 floats longer than the weights, so that the 8 x 4 lanes of a fragment (8
   // weights, tokens two apart) hit 32 banks.
   static constexpr uint32_t kSumRowBytes = (kWeights + 4) * 4;
   static constexpr uint32_t kPushedRows = kTokens + 2;  // for all ranks: 3 CTAs have 6 of 16 each
-  static constexpr uint32_t kPushedBytes = kPushesSums ? kParts * kPushedRows * kSumRowBytes : 0;
+  static constexpr uint32_t kPushedBytes = kPushesSums ? kPartials * kPushedRows * kSumRowBytes : 0;
 
   // Shared memory, offsets from a 1024-byte aligned base.
   static constexpr uint32_t kTokensAt = 0;
@@ -153,8 +153,8 @@ struct Sm90WideTile : RowOfTile {
   static constexpr uint32_t kTokensFullAt = kWeightsEmptyAt + 8 * kStages;
   static constexpr uint32_t kTokensEmptyAt = kTokensFullAt + 8 * kSlots;
   static constexpr uint32_t kSumsFullAt = kTokensEmptyAt + 8 * kSlots;
-  static constexpr uint32_t kCutFullAt = kSumsFullAt + 8;
-  static constexpr uint32_t kAsideAt = (kCutFullAt + 8 + 15) / 16 * 16;
+  static constexpr uint32_t kKTailFullAt = kSumsFullAt + 8;
+  static constexpr uint32_t kAsideAt = (kKTailFullAt + 8 + 15) / 16 * 16;
   // Rows of fp16 on the way to D: those of a whole group, or as many at once as fit beside the
   // rings.
   static constexpr uint32_t kRowsBytes = kRowsPerPass * kWeights * 2;
@@ -166,7 +166,7 @@ struct Sm90WideTile : RowOfTile {
   // [rank][part][token of this CTA][weight].
   static constexpr uint32_t kGroupSumsBytes =
       kPushesSums ? 0 : (kGroups - 1) * kTokens * kWeights * 4;
-  static constexpr uint32_t kPartBytes = kTokens * kSumRowBytes;
+  static constexpr uint32_t kPartialBytes = kTokens * kSumRowBytes;
   static constexpr uint32_t kSumsAt = kPushesSums ? kAsideAt : kGroupSumsBytes;
   static constexpr uint32_t kRowsAt = kWholeSums ? kAsideAt : kGroupSumsBytes;
 
@@ -220,9 +220,10 @@ struct Sm90WideTile : RowOfTile {
   // Both loops that fill the ring respect this: load_remaining_weights by kStagesAhead,
   // load_linear_stages by kLinearStagesAhead.
   static_assert(kGroups == 1 || kStages >= kGroups + kStagesAhead);
-  static_assert(kSlabBytes % kSwizzlePatternBytes == 0 && kWeightBytes % kSwizzlePatternBytes == 0,
+  static_assert(kSubTileBytes % kSwizzlePatternBytes == 0 &&
+                    kWeightBytes % kSwizzlePatternBytes == 0,
                 "operand tiles start a 128-byte-swizzle pattern");
-  static_assert(kPushesSums || kSumsAt + kPartBytes <= kWeightsFullAt,
+  static_assert(kPushesSums || kSumsAt + kPartialBytes <= kWeightsFullAt,
                 "the sums fit the drained rings");
   static_assert(kWeightsFullAt % 8 == 0, "an mbarrier is 8-byte aligned");
   static_assert(kSharedBytes <= kMaxSharedBytes - (kWorkspaceTokens ? kReservedSharedBytes : 0));

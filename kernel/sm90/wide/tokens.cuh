@@ -28,12 +28,12 @@ __device__ void write_wide_task(uint32_t slot, uint32_t lane, uint32_t t, const 
   for (uint32_t j = 0; j < 4; ++j) {
     uint32_t h[4];
     decode_codes(word(task.codes, j), scales, j / 2, Shifts(), h);
-    const uint32_t slab = t % 2 * 2 + j / 2;
+    const uint32_t sub_tile = t % 2 * 2 + j / 2;
 #pragma unroll
     for (uint32_t n = 0; n < 4; ++n) {
-      ptx::st_shared_b32(
-          (out ^ (j % 2 * 4 + n) * 16) + slab * Tile::kSlabBytes + t / 2 * 8 * kTokenRowBytes,
-          h[n]);
+      ptx::st_shared_b32((out ^ (j % 2 * 4 + n) * 16) + sub_tile * Tile::kSubTileBytes +
+                             t / 2 * 8 * kTokenRowBytes,
+                         h[n]);
     }
   }
 }

@@ -6,9 +6,9 @@
 
 namespace {
 
-// One filling and several, an incomplete one of one step and of four, more than the ring has
+// One k-block and several, an incomplete one of one step and of four, more than the ring has
 // stages.
-const int64_t kCut[] = {16, 32, 48, 80, 112, 144, 208, 240, 272, 304, 496, 528, 1040, 2288};
+const int64_t kWithTail[] = {16, 32, 48, 80, 112, 144, 208, 240, 272, 304, 496, 528, 1040, 2288};
 
 // Codes of the gap are 0xFF: two elements of -6.
 Problem with_codes_beyond_k(const Shape& shape, Data data, uint64_t seed) {
@@ -23,7 +23,7 @@ TEST_CASE("K is any multiple of 16 whatever lies beyond it", "[shapes][poison]")
   USE_GPU(gpu);
   const char* variant = EACH_VARIANT;
   size_t number = 0;
-  for (const int64_t k : kCut) {
+  for (const int64_t k : kWithTail) {
     if (gpu.small() && k > 528) return;
     if (!gemm_test::takes(gpu, variant, number++, 2)) continue;
     CAPTURE(variant, k);

@@ -3,16 +3,16 @@
 // clears the scales beyond K of both operands in the last k-block. The MMA thread waits for this
 // once, before that k-block's last step.
 //
-//   TMA warp (32 lanes, of a pair 64)  --- scales beyond K cleared ---  cut_ready  --->  MMA thread
+//   TMA warp (32 lanes, of a pair 64) --- scales beyond K cleared ---> k_tail_ready ---> MMA thread
 //
 //   Each CTA of a pair clears the scales that it has loaded, so it counts the bytes of that k-block
-//   itself: the leader on full[s] as usual, the odd CTA on cut_full. A phase of cut_ready and of
-//   cut_full is one tile.
+//   itself: the leader on full[s] as usual, the odd CTA on k_tail_full. A phase of k_tail_ready and
+//   of k_tail_full is one tile.
 #pragma once
 
 #include <cstdint>
 
-#include "kernel/common/cut_scales.cuh"
+#include "kernel/common/k_tail_scales.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/push.cuh"
@@ -22,47 +22,47 @@
 namespace nvfp4 {
 
 template <typename Tile>
-struct CutEnd {
+struct KTail {
   const Cta<Tile>& cta;
 
   // Whether this CTA's last step has fewer than 64 elements.
   __device__ bool exists() const {
     return cta.p.k % kMmaK != 0 && (Cta<Tile>::kIsPair || cta.rank + 1 == cta.p.split);
   }
-  __device__ bool is_in(uint32_t filling) const {
-    return exists() && filling + 1 == cta.k.fillings;
+  __device__ bool is_in(uint32_t k_block) const {
+    return exists() && k_block + 1 == cta.k.k_blocks;
   }
 
   __device__ void init_barriers() const {
-    ptx::mbarrier_init(cta.at.cut_ready(), 32 * Tile::kCtas);  // lanes have cleared their scales
+    ptx::mbarrier_init(cta.at.k_tail_ready(), 32 * Tile::kCtas);  // lanes have cleared their scales
     if constexpr (Tile::kCtas == 2) {
-      ptx::mbarrier_init(cta.at.cut_full(), 1);  // expect_tx of the odd CTA: copies are there
+      ptx::mbarrier_init(cta.at.k_tail_full(), 1);  // expect_tx of the odd CTA: copies are there
     }
   }
 
   // Called by the MMA thread.
   __device__ void wait_until_cleared() const {
     if constexpr (Tile::kCtas == 2) {
-      ptx::mbarrier_wait_cluster(cta.at.cut_ready(), cta.walk.turn % 2);
+      ptx::mbarrier_wait_cluster(cta.at.k_tail_ready(), cta.walk.iteration % 2);
     } else {
-      ptx::mbarrier_wait(cta.at.cut_ready(), cta.walk.turn % 2);
+      ptx::mbarrier_wait(cta.at.k_tail_ready(), cta.walk.iteration % 2);
     }
   }
 
   // Called by all lanes after the tile's last load has been issued. That load waited for the
   // previous phase of the stage, so this wait cannot mistake that phase for its own.
   __device__ void clear(uint32_t lane) const {
-    const uint32_t filling = cta.k.fillings - 1;
-    const auto at = cta.walk.position(filling);
+    const uint32_t k_block = cta.k.k_blocks - 1;
+    const auto at = cta.walk.position(k_block);
     const uint32_t from =
-        (scale_tiles(cta.p, cta.k.steps(filling)) - 1) * kScaleTileBytes + scale_lane(lane);
+        (scale_tiles(cta.p, cta.k.steps(k_block)) - 1) * kScaleTileBytes + scale_lane(lane);
     const uint32_t k = cta.p.k >> cta.p.log2_steps_per_scale_tile;  // K, for 16 elements per scale
-    if (cta.walk.turn > 0) wait_for_tile_before();
+    if (cta.walk.iteration > 0) wait_for_tile_before();
     if constexpr (Tile::kCtas == 2) {
       if (cta.leads()) {
         ptx::mbarrier_wait(cta.at.full(at.stage), at.parity);
       } else {
-        ptx::mbarrier_wait(cta.at.cut_full(), cta.walk.turn % 2);
+        ptx::mbarrier_wait(cta.at.k_tail_full(), cta.walk.iteration % 2);
       }
     } else {
       ptx::mbarrier_wait(cta.at.full(at.stage), at.parity);
@@ -76,18 +76,18 @@ struct CutEnd {
     }
     ptx::fence_proxy_async_shared_cta();  // tcgen05.cp reads them next
     if constexpr (Tile::kCtas == 2) {
-      ptx::mbarrier_arrive_cluster(ptx::mapa(cta.at.cut_ready(), 0));
+      ptx::mbarrier_arrive_cluster(ptx::mapa(cta.at.k_tail_ready(), 0));
     } else {
-      ptx::mbarrier_arrive(cta.at.cut_ready());
+      ptx::mbarrier_arrive(cta.at.k_tail_ready());
     }
   }
 
  private:
-  // Waits until the MMA thread has seen the previous tile's clearing, so that cut_ready is never
+  // Waits until the MMA thread has seen the previous tile's clearing, so that k_tail_ready is never
   // two phases ahead of the wait.
   __device__ void wait_for_tile_before() const {
     Walk<Tile> before = cta.walk;
-    --before.turn;
+    --before.iteration;
     ptx::mbarrier_wait(cta.at.accumulator_full(before.accumulator()), before.accumulator_parity());
   }
 };
