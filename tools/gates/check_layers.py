@@ -69,8 +69,11 @@ PROGRAMS = {
     "tools/draw/": ["kernel/common/", "kernel/sm100/"],
     "tools/probe/": ["host/cuda/", "kernel/ptx/", "kernel/common/", "kernel/sm100/",
                      "tools/harness/"],
-    "tools/model/": ["kernel/common/", "kernel/sm90/", "kernel/sm100/", "tools/testing/"],
-    "bench/": ["include/", "host/cuda/", "kernel/common/", "tools/harness/", EMU + "include/"],
+    "tools/model/": ["kernel/common/", "kernel/sm90/", "kernel/sm100/", "tools/testing/",
+                    "bench/experts.def"],
+    "bench/experts.def": [],  # a table of layers: model and bench read it
+    "bench/": ["bench/experts.def", "include/", "host/cuda/", "kernel/common/", "tools/harness/",
+               EMU + "include/"],
     "test/": ["include/", "host/cuda/", "kernel/ptx/", *KERNEL_PLAIN, *HOST, *FIELDS, "bench/",
               "tools/harness/", "tools/nvfp4/", "tools/testing/", EMU + "include/"],
     EMU + "test/": [EMU + room for room in EMULATOR] + ["tools/testing/"],
