@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 from nvfp4gemm import _calls, nn
 from nvfp4gemm._arrays import arrays_of
-from nvfp4gemm._door import size
+from nvfp4gemm._door import flag, size
 from nvfp4gemm._fused import fuse
 from nvfp4gemm._packed import Packed
 from nvfp4gemm._types import Group
@@ -117,12 +117,14 @@ class RowLinear(nn.Linear):
               converted.
     sum_type  of the parts that the ranks add up: None is x's type; torch.float32 rounds once, and
               sends twice as many bytes
+    split_input
+              True: each rank is given all of x, and takes its part
 
     Where the layer quantizes its input, each rank's part of x is by its own largest value.
     """
 
     def __init__(self, layer: nn.Linear, *, group: Group = None,
-                 sum_type: torch.dtype | None = None) -> None:
+                 sum_type: torch.dtype | None = None, split_input: bool = False) -> None:
         if _checked(layer).activation is not None:
             raise ValueError(f"a sum over ranks comes before the activation {layer.activation!r}")
         begin, end = part_of(layer.in_features, 32, group, "in_features")
@@ -131,8 +133,14 @@ class RowLinear(nn.Linear):
         super().__init__(_own(layer.packed().slice_k(begin, end)), bias,
                          quantize_input=layer.quantize_input)
         self.group, self.sum_type = group, sum_type
+        self._whole = layer.in_features if flag(split_input, "split_input") else None
+        self._part = slice(begin, end)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self._whole is not None:
+            if x.shape[-1] != self._whole:
+                raise ValueError(f"x is {tuple(x.shape)}; expected (..., {self._whole}), all of it")
+            x = x[..., self._part]
         y = _calls.linear(_without_gradient(x), self.packed(), self.bias,
                           quantize_input=self.quantize_input, out_dtype=self.sum_type or x.dtype)
         dist.all_reduce(y, group=self.group)

@@ -54,6 +54,9 @@ def compare(device, group):
         row = RowLinear(whole, group=group)
         within(f"rows {m}x{n}x{k}", row(x[:, begin:end].contiguous()), exact,
                UNIT * ranks * magnitudes + 1e-30)
+        all_of_x = RowLinear(whole, group=group, split_input=True)
+        if not torch.equal(all_of_x(x), row(x[:, begin:end].contiguous())):
+            raise SystemExit(f"rows {m}x{n}x{k}: split_input differs")
         row = RowLinear(whole, group=group, sum_type=torch.float32)
         y = row(x[:, begin:end].contiguous())
         worst = max(worst, within(f"fp32 rows {m}x{n}x{k}", y, exact, bound))

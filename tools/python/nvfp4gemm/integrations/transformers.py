@@ -8,26 +8,33 @@
 The layers that the folder has in 4 bits, and its blocks of experts, become nvfp4gemm.nn.Linear and
 nvfp4gemm.nn.Experts; the weights that they have in 16 bits otherwise are never allocated.
 transformers loads all the rest, which has 16 or 32 bits: a folder with layers in FP8 or INT8, too,
-and one without 4-bit layers is refused (NotRead). One device; save_pretrained then writes the
-layers as their state_dict has them, which from_pretrained reads again.
+and one without 4-bit layers is refused (NotRead). save_pretrained then writes the layers as their
+state_dict has them, which from_pretrained reads again.
+
+One device, or one for each rank of a tensor-parallel group:
+
+    torchrun --nproc-per-node 2 serve.py    # from_pretrained(.., distributed_config=
+                                            #                 DistributedConfig(tp_size=2))
 """
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from safetensors import safe_open
+from transformers.distributed.parallel_utils import replace_layer_number_by_wildcard
 from transformers.quantizers.base import HfQuantizer
 from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING, AUTO_QUANTIZER_MAPPING
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
-from nvfp4gemm import _experts, nn
+from nvfp4gemm import _experts, nn, parallel
 from nvfp4gemm._files import Checkpoint
 from nvfp4gemm._safetensors import shown
-from nvfp4gemm._types import Device
+from nvfp4gemm._types import Device, Group
 
 # quant_method of config.json: our own, and those of other programs whose files we read.
 OWN = "nvfp4gemm"
@@ -37,6 +44,17 @@ METHODS = (OWN, "modelopt", "compressed-tensors", "mxfp4")
 # What transformers loads as it is; it would cast other numbers, and drop the scales beside them.
 _NUMBERS = ("BF16", "F16", "F32", "F64", "BOOL", "I16", "I32", "I64", "U16", "U32", "U64")
 _SCALES = "weight_scale"  # how the names of scales beside a weight begin
+
+# What a tensor-parallel plan says of a layer, and the layer of a rank.
+_STYLES: dict[str, Callable[..., Any]] = {
+    "colwise": parallel.ColumnLinear,
+    "colwise_gather_output": partial(parallel.ColumnLinear, gather=True),
+    "colwise_rep": partial(parallel.ColumnLinear, gather=True),
+    "rowwise": parallel.RowLinear,
+    "rowwise_split_input": partial(parallel.RowLinear, split_input=True),
+    "rowwise_rep": partial(parallel.RowLinear, split_input=True),
+    "replicate": lambda layer, group: layer}
+_AT_ONCE = 32  # layers that a rank has whole while it divides them
 
 
 class NotRead(ValueError):
@@ -74,9 +92,10 @@ class Quantizer(HfQuantizer):
     quantization_config: Any
     requires_calibration = True  # transformers then refuses a model in 16 bits
     is_trainable = True  # what is beside the layers
+    group: Group = None  # of the ranks that have a part of each layer
 
     def is_serializable(self) -> bool:
-        return True
+        return self.group is None  # a rank would save its parts as the whole
 
     def validate_environment(self, device_map: Any = None, **_: Any) -> None:
         if device_map and isinstance(device_map, dict):
@@ -93,25 +112,90 @@ class Quantizer(HfQuantizer):
                  else nn.in_4_bits(model, self.folder))
         _check_the_rest(model, self.folder, names, checkpoint_files)
         self.aside = {name: model.get_submodule(name) for name in names}
-        for name in names:
-            nn.put(model, name, torch.nn.Identity())
+        for name, layer in self.aside.items():
+            nn.put(model, name, _Aside(layer))
         ignored = {rf"^{re.escape(name)}[._]" for name in names}
         model._keys_to_ignore_on_load_unexpected = ignored | set(
             model._keys_to_ignore_on_load_unexpected or ())
+
+    def update_parallel_plan(self, model: Any, plan: dict[str, str]) -> None:
+        config = getattr(model.config, "distributed_config", None)
+        if config is None:
+            return
+        for kind in ("pp", "dp", "ep"):
+            if getattr(config, kind + "_size") > 1:
+                raise ValueError(f"distributed_config has {kind}_size = "
+                                 f"{getattr(config, kind + '_size')}; a model with 4-bit layers is "
+                                 "divided by tp_size alone")
+        if plan is model.tp_plan and config.tp_size > 1:
+            _check_styles(self._styles(plan | _plan_of(config)), self.aside)
+
+    def _styles(self, plan: Mapping[str, str]) -> dict[str, str]:
+        """{layer: what the plan says of it}"""
+        found = {name: plan.get(replace_layer_number_by_wildcard(name)) for name in self.aside}
+        return {name: style for name, style in found.items() if style is not None}
 
     def _process_model_after_weight_loading(self, model: Any, **_: Any) -> Any:
         # device_map="auto" is decided after preprocess_model().
         device = _one_device(parameter.device for parameter in model.parameters())
         for name, module in self.aside.items():
             nn.put(model, name, module)
-        options = {"quantize_input": self.quantization_config.quantize_input}
-        if self.quantization_config.quant_method == OWN:
-            _load_own(model, self.folder, self.aside, device, options)
-        else:
-            nn.load_linear(model, self.folder, device, names=list(self.aside), **options)
+        styles: dict[str, str] = {}
+        names = list(self.aside)
+        if (getattr(model, "_tp_size", None) or 1) > 1:
+            self.group = model._mesh_manager.get_mesh("tp").get_group()
+            styles = self._styles(model.tp_plan)
+        at_once = _AT_ONCE if styles else len(names)
+        for begin in range(0, len(names), at_once):
+            some = names[begin:begin + at_once]
+            self._load(model, some, device)
+            for name in some:
+                if name in styles:
+                    nn.put(model, name, _divided(model, name, styles[name], self.group))
         self.quantization_config.quant_method = OWN
         self.aside = {}
         return model
+
+    def _load(self, model: Any, names: Sequence[str], device: Device) -> None:
+        options = {"quantize_input": self.quantization_config.quantize_input}
+        if self.quantization_config.quant_method == OWN:
+            _load_own(model, self.folder, {name: self.aside[name] for name in names}, device,
+                      options)
+        else:
+            nn.load_linear(model, self.folder, device, names=names, **options)
+
+
+class _Aside(torch.nn.Identity):
+    """In a layer's place while transformers loads the rest, and divides it by the model's plan."""
+
+    def __init__(self, layer: Any) -> None:
+        super().__init__()
+        self.in_features = getattr(layer, "in_features", None)
+        self.out_features = getattr(layer, "out_features", None)
+
+
+def _plan_of(config: Any) -> dict[str, str]:
+    """What the caller's own plan changes."""
+    return config.tp_plan if isinstance(config.tp_plan, dict) else {}
+
+
+def _check_styles(styles: Mapping[str, str], layers: Mapping[str, Any]) -> None:
+    """Raises where the plan has a style that 4-bit layers do not have. Experts are whole on each
+    rank, whatever it is: every rank then has their sum."""
+    for name, style in styles.items():
+        if isinstance(layers[name], torch.nn.Linear) and style not in _STYLES:
+            raise ValueError(f"tp_plan has {style!r} for {name}, which the folder has in 4 bits; "
+                             f"there are {', '.join(map(repr, _STYLES))}")
+
+
+def _divided(model: Any, name: str, style: str, group: Group) -> Any:
+    layer = model.get_submodule(name)
+    if not isinstance(layer, nn.Linear):
+        return layer
+    try:
+        return _STYLES[style](layer, group=group)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}; tp_plan has {style!r} for it") from None
 
 
 def _one_device(devices: Iterable[Any]) -> Any:
