@@ -133,6 +133,10 @@ class Numpy:
             return None
 
     @staticmethod
+    def bytes_type() -> Any:
+        return "uint8"
+
+    @staticmethod
     def is_bytes(dtype: Any) -> bool:
         return dtype == "uint8"
 
@@ -219,6 +223,11 @@ class Torch:
     """Tensors, on the CPU or a CUDA device."""
     NAME = "torch"
     resizes_in_place = False
+
+    @staticmethod
+    def is_tensor(x: Any) -> bool:
+        torch = sys.modules.get("torch")
+        return torch is not None and isinstance(x, torch.Tensor)
 
     @staticmethod
     def compiling() -> bool:
@@ -347,6 +356,10 @@ class Torch:
         if dtype not in numbers:
             numbers[dtype] = _TYPE.get(str(dtype).removeprefix("torch."))
         return numbers[dtype]
+
+    @staticmethod
+    def bytes_type() -> Any:
+        return _torch().uint8
 
     @staticmethod
     def is_bytes(dtype: Any) -> bool:

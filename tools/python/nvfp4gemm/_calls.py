@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from nvfp4gemm import _optional
-from nvfp4gemm._arrays import arrays_of
+from nvfp4gemm._arrays import Torch, arrays_of
 from nvfp4gemm._door import flag, number
 from nvfp4gemm._eager import float_type
 from nvfp4gemm._eager import mm as _mm, quantize as _quantize
@@ -55,6 +55,8 @@ def mm(a: AnyArray | Packed, b: Packed, out_dtype: DType | None = None, *,
     bias        [n], of any of the three
     activation  None, "relu", "silu", "gelu", "gelu_tanh", "relu_squared"
     c           [m, n] of any of the three, added times beta; may be out
+    alpha       a number; or with an NVFP4 b a torch tensor of one float32 above 0 beside b, which
+                is read where it lies
     out         where the result goes: rows or columns contiguous, which share no element with each
                 other or with what is read; on a GPU its address is a multiple of 16 bytes. Leading
                 dimensions must be one step apart. Written in place, never through a copy of it;
@@ -86,9 +88,26 @@ def mm(a: AnyArray | Packed, b: Packed, out_dtype: DType | None = None, *,
     if getattr(b, "pre_quant_scale", None) is not None:
         raise ValueError("b has a pre_quant_scale, which linear() applies to its x; mm() does not")
     maxima = None if amax is None and row_amax is None else Maxima(amax, row_amax)
+    if isinstance(b, Packed) and not isinstance(alpha, float) and Torch.is_tensor(alpha):
+        b, alpha = _scaled_by(b, alpha), 1.0
     numbers = Numbers(alpha=alpha, beta=beta, activation=activation, launch=launch,
                       batch_invariant=batch_invariant)
     return _product(("a", "b"), a, b, out_dtype, bias, c, out, numbers, None, maxima)
+
+
+def _scaled_by(b: Packed, alpha: Any) -> Packed:
+    """b with alpha, a tensor, in its tensor scale."""
+    if b.format != "nvfp4":
+        raise TypeError(f"alpha is {type(alpha).__name__}, b in {b.format}; expected a number")
+    arrays = b.door("b").arrays
+    _no_gradient(arrays, "mm", ("alpha", alpha))
+    if not (arrays.observed() or b.traced):
+        alpha = b.door("b").scale(alpha, "alpha")
+    elif (str(alpha.dtype), alpha.numel(), alpha.device) != ("torch.float32", 1, b.codes.device):
+        raise ValueError(f"alpha is {alpha.dtype} {tuple(alpha.shape)} on {alpha.device}; expected "
+                         f"a number or one torch.float32 on {b.codes.device}")
+    alpha, own = alpha.reshape(1), b.tensor_scale
+    return b.replace(tensor_scale=alpha if type(own) is float and own == 1 else alpha * own)
 
 
 def _product(names: Sequence[str], a: Any, b: Packed, out_dtype: DType | None,

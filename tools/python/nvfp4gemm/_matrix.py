@@ -13,6 +13,10 @@ from nvfp4gemm._door import Door, size
 from nvfp4gemm._types import Array, Arrays, Places, Self, Shape
 
 
+# Types of torch, and of ml_dtypes, that hold the same bytes: two codes, or one scale.
+_CODES = ("float4_e2m1fn_x2",)
+_SCALES = {"nvfp4": ("float8_e4m3fn",), "mxfp4": ("float8_e8m0fnu",),
+           "e2m1_ue8m0": ("float8_e8m0fnu",)}
 _BLOCKS = {"nvfp4": 16, "mxfp4": 32, "e2m1_ue8m0": 16}
 
 
@@ -27,6 +31,8 @@ class Matrix:
         layout_number(scale_layout)
         block = block_of(format)
         arrays = arrays_of(codes, "codes")
+        codes = codes_in_bytes(codes)
+        scales = scales_in_bytes(scales, format)
         self._traced = arrays.compiling() or arrays.traced(codes)
         if not self._traced:  # otherwise the operators look at them
             rows, k = size(rows, "rows"), size(k, "k")
@@ -172,6 +178,22 @@ class Matrix:
         if door is None:
             door = self._doors[beside] = Door(self._codes, beside)
         return door
+
+
+def _in_bytes(x: Any, types: tuple[str, ...]) -> Any:
+    """x as uint8 on the same memory where it is of one of those types."""
+    if str(getattr(x, "dtype", "")).removeprefix("torch.") not in types:
+        return x
+    arrays = arrays_of(x, "x")
+    return x.view(arrays.bytes_type())
+
+
+def codes_in_bytes(x: Any) -> Any:
+    return _in_bytes(x, _CODES)
+
+
+def scales_in_bytes(x: Any, format: str) -> Any:
+    return _in_bytes(x, _SCALES[format])
 
 
 def rows_of_a_scale(tensor_scale: Any, rows: int) -> int:

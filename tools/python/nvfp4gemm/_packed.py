@@ -24,6 +24,9 @@ class Packed(Matrix):
     format        "nvfp4"; "mxfp4": UE8M0 scales, 2^(byte - 127), one per 32; "e2m1_ue8m0": the
                   same, one per 16. Neither has a tensor_scale
 
+    codes may be of torch.float4_e2m1fn_x2, too, and scales of float8_e4m3fn, or where they are
+    UE8M0 of float8_e8m0fnu: the Packed has them as uint8, on the same memory.
+
     codes, scales and a tensor_scale that is an array are of one kind: NumPy arrays, or torch
     tensors on one device. They are used where they are. Copied are codes whose rows are not
     contiguous or no multiple of 16 bytes apart, scales that are not contiguous, and on a GPU either

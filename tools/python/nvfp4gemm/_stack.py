@@ -9,15 +9,15 @@ from nvfp4gemm import _optional, abi
 from nvfp4gemm._door import Door, size
 from nvfp4gemm._eager import beside, result_type, with_floats
 from nvfp4gemm._gemm import Gate, Numbers, describe_grouped, group_alphas
-from nvfp4gemm._matrix import Matrix, scale_bytes
+from nvfp4gemm._matrix import Matrix, codes_in_bytes, scale_bytes
 from nvfp4gemm._types import AnyArray, Array, Arrays, DType, Self
 
 
 class Stack(Matrix):
     """`groups` matrices [rows, k] of one format, one after the other.
 
-    codes         uint8 [groups, rows, k / 2 or more]
-    scales        uint8, groups times what one matrix has in `scale_layout`
+    codes         uint8 or float4_e2m1fn_x2 [groups, rows, k / 2 or more]
+    scales        uint8 or a type of their own, groups times what one matrix has in `scale_layout`
     tensor_scale  a float, or one float32 on the device of the codes, of all groups; or [groups] of
                   them, one of each
 
@@ -29,7 +29,7 @@ class Stack(Matrix):
                  format: str = "nvfp4") -> None:
         groups, each = size(groups, "groups"), size(rows, "rows")
         door = Door(codes, "codes")
-        codes = door.bytes(codes, "codes")
+        codes = door.bytes(codes_in_bytes(codes), "codes")
         if codes.ndim != 3 or tuple(codes.shape[:2]) != (groups, each):
             raise ValueError(f"codes are {tuple(codes.shape)}; expected ({groups}, {each}, k / 2)")
         self._groups, self._each = groups, each

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from nvfp4gemm._door import Door, flag
-from nvfp4gemm._matrix import block_of, number_of, row_bytes, scale_bytes
+from nvfp4gemm._matrix import block_of, codes_in_bytes, number_of, row_bytes, scale_bytes
 from nvfp4gemm._packed import Packed
 from nvfp4gemm._types import AnyArray, Array, Arrays, Self
 
@@ -102,7 +102,7 @@ def weight(codes: AnyArray, scales: AnyArray, tensor_scale: float | AnyArray = 1
     codes that are not 0, is refused, and so is a tensor scale that is negative or not finite.
     """
     door = Door(codes, "codes")
-    arrays, codes = door.arrays, door.array(codes, "codes")
+    arrays, codes = door.arrays, codes_in_bytes(door.array(codes, "codes"))
     if codes.ndim != 2 or str(codes.dtype).removeprefix("torch.") != "uint8":
         raise ValueError(f"codes are {codes.dtype} {tuple(codes.shape)}, expected uint8 [n, k / 2]")
     n, k = codes.shape[0], 2 * codes.shape[1]

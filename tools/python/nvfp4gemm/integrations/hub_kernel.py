@@ -15,12 +15,12 @@ import os
 import sys
 from typing import Any
 from dataclasses import dataclass
+from functools import partial
 
 import torch
-from torch.utils.weak import WeakIdKeyDictionary
 
 from nvfp4gemm import _calls
-from nvfp4gemm._arrays import Torch
+from nvfp4gemm._kept import Kept
 from nvfp4gemm._packed import Packed
 from nvfp4gemm._types import Device
 
@@ -62,18 +62,12 @@ def pack(weight: torch.Tensor, device: Device = None) -> PackedWeight:
         n, k, made.with_scales("linear").scales.reshape(n, k // 16))
 
 
-# {codes: (what they and the other parts were, their Packed)}; transformers makes a PackedWeight of
-# the same tensors for each call.
-_kept: Any = WeakIdKeyDictionary()
-
-
-def _state(tensor: torch.Tensor) -> tuple[int, int | None]:
-    """What changes where a tensor's memory or values do."""
-    return tensor.data_ptr(), None if tensor.is_inference() else tensor._version
+# transformers makes a PackedWeight of the same tensors for each call.
+_kept = Kept()
 
 
 def _made(packed: PackedWeight) -> Packed:
-    # detach(): the Packed holds no key of _kept.
+    # detach(): the Packed holds none of the tensors that it is kept by.
     return Packed(packed.qweight.detach(), packed.sf.detach().reshape(-1).view(torch.uint8),
                   packed.n, packed.k, packed.global_scale.detach())
 
@@ -81,17 +75,8 @@ def _made(packed: PackedWeight) -> Packed:
 def _packed_of(packed: PackedWeight) -> Packed:
     """The Packed of a PackedWeight; calls keep plans by it. Where the codes' rows are no multiple
     of 16 bytes they are copied once."""
-    parts = packed.qweight, packed.sf, packed.global_scale
-    inference = packed.qweight.is_inference()
-    # Tensors of inference mode count no changes, which a copy of the codes would not follow.
-    if Torch.observed() or any(map(Torch.traced, parts)) or inference and packed.k % 32:
-        return _made(packed)
-    state = *map(_state, parts), packed.n, packed.k
-    kept = _kept.get(packed.qweight)
-    if kept is None or kept[0] != state:
-        with torch.inference_mode(inference):
-            kept = _kept[packed.qweight] = state, _made(packed)
-    made: Packed = kept[1]
+    made: Packed = _kept.of((packed.qweight, packed.sf, packed.global_scale), (packed.n, packed.k),
+                            partial(_made, packed), copies=packed.k % 32 != 0)
     return made
 
 

@@ -283,17 +283,16 @@ class Products(unittest.TestCase):
     def test_what_vllm_writes_later(self):
         """A layer is loaded again in place, or moved to other memory."""
         for k in (96, 48):
-            layer, _ = nvfp4_layer(72, k)
-            other, values = nvfp4_layer(72, k)
-            torch.manual_seed(9)
-            made = small.Nvfp4(torch.randn(72, k), .004)
-            kernel = loaded(NVFP4_A16, layer)
-            x = torch.randn(3, k).bfloat16()
+            layer, values = nvfp4_layer(72, k)
+            kernel, x = loaded(NVFP4_A16, layer), torch.randn(3, k).bfloat16()
             self.near(kernel.apply_weights(layer, x), x, values, None, .004)
-            other.weight.data, other.weight_scale.data = made.codes, made.scales
-            other.weight_global_scale.data = made.tensor_scale
-            loaded(NVFP4_A16, other)
             for move in (False, True):
+                other, _ = nvfp4_layer(72, k)
+                torch.manual_seed(9 + move)
+                made = small.Nvfp4(torch.randn(72, k), .004)
+                other.weight.data, other.weight_scale.data = made.codes, made.scales
+                other.weight_global_scale.data = made.tensor_scale
+                loaded(NVFP4_A16, other)
                 for name in ("weight", "weight_scale", "weight_global_scale"):
                     parameter, source = getattr(layer, name), getattr(other, name).data
                     if move:

@@ -34,7 +34,7 @@ SIGNATURES = {
                                  "Platform.is_cuda": "self",
                                  "Platform.get_device_capability": "device_id=0"},
 }
-# What is no call.
+# Names that are no functions.
 ATTRIBUTES = {LINEAR: ("_POSSIBLE_NVFP4_KERNELS", "_POSSIBLE_MXFP4_KERNELS"),
               "vllm.envs": ("VLLM_BATCH_INVARIANT", "VLLM_DISABLED_KERNELS"),
               "vllm.platforms": ("PlatformEnum", "current_platform"),
