@@ -11,13 +11,13 @@ import package  # noqa: F401
 import small
 import torch
 import torch.distributed as dist
-from test_transformers import logits, tokens, with_config
+from test_transformers import llama, logits, tokens, with_config
 from transformers import AutoModelForCausalLM
 from transformers.distributed import DistributedConfig
 from transformers.utils import logging
 
 import nvfp4gemm.integrations.transformers as integration
-from nvfp4gemm.nn import Experts, Linear
+from nvfp4gemm.nn import Experts, Linear, replace_linear
 from nvfp4gemm.parallel import ColumnLinear, RowLinear
 
 RANKS = 2
@@ -75,14 +75,55 @@ def refused(folder, **config):
     return None
 
 
+class Work:
+    """What each rank does, all of it at one meeting: {what: its result}."""
+
+    def __init__(self, folder, whole, other):
+        self.folder, self.whole, self.other = folder, whole, other
+
+    def __call__(self):
+        model = divided(self.folder)
+        return {"logits": logits(model), "saved": self.saved(model),
+                "kinds": {name: (type(layer), layer.in_features, layer.out_features)
+                          for name, layer in model.named_modules() if isinstance(layer, Linear)},
+                "experts": sum(isinstance(layer, Experts) for layer in model.modules()),
+                "gathered": logits(divided(self.whole, tp_plan=self.gathers())),
+                "style": refused(self.folder, tp_plan={
+                    "model.layers.*.self_attn.q_proj": "sequence_parallel"}),
+                "size": refused(self.other), "ep_size": refused(self.folder, ep_size=RANKS)}
+
+    @staticmethod
+    def gathers():
+        attention = "model.layers.*.self_attn."
+        return {attention + "o_proj": "rowwise_split_input",
+                **{f"{attention}{name}_proj": "colwise_gather_output" for name in "qkv"},
+                **{f"{attention}{name}_norm": "replicate" for name in "qk"}}
+
+    @staticmethod
+    def saved(model):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                model.save_pretrained(folder)
+            except ValueError:
+                return False
+        return True
+
+
 class TensorParallel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.made = small.Model("Qwen3-MoE", alike=True)
-        cls.folder = with_config(cls.made)
-        cls.whole = AutoModelForCausalLM.from_pretrained(cls.folder, attn_implementation="eager")
+        made = small.Model("Qwen3-MoE", alike=True)
+        folder = with_config(made)
+        cls.whole = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
         with torch.no_grad():
-            cls.exact = cls.made.exact()(tokens()).logits
+            cls.exact = made.exact()(tokens()).logits
+        other = llama()
+        replace_linear(other, skip=["lm_head"])
+        other.config.quantization_config = integration.Config()
+        with tempfile.TemporaryDirectory() as saved, tempfile.TemporaryDirectory() as odd:
+            cls.whole.save_pretrained(saved)
+            other.save_pretrained(odd)
+            cls.ranks = in_ranks(Work(folder, saved, odd))
 
     def error(self, found):
         return float((found.double() - self.exact).norm() / self.exact.norm())
@@ -91,55 +132,29 @@ class TensorParallel(unittest.TestCase):
         self.assertLess(self.error(found), 1.25 * self.error(logits(self.whole)))
 
     def test_by_the_models_plan(self):
-        def work():
-            model = divided(self.folder)
-            kinds = {name: (type(layer), layer.in_features, layer.out_features)
-                     for name, layer in model.named_modules() if isinstance(layer, Linear)}
-            wholes = [name for name, layer in model.named_modules() if isinstance(layer, Experts)]
-            with tempfile.TemporaryDirectory() as other:
-                try:
-                    model.save_pretrained(other)
-                    saved = True
-                except ValueError:
-                    saved = False
-            return logits(model), kinds, wholes, saved
-
-        for found, kinds, wholes, saved in in_ranks(work):
-            self.near(found)
-            for name, (kind, k, n) in kinds.items():
+        for said in self.ranks:
+            self.near(said["logits"])
+            for name, (kind, k, n) in said["kinds"].items():
                 layer = self.whole.get_submodule(name)
                 row = name.endswith("o_proj")
                 self.assertIs(kind, RowLinear if row else ColumnLinear)
                 self.assertEqual((k, n), (layer.in_features // 2, layer.out_features) if row else
                                  (layer.in_features, layer.out_features // 2))
-            self.assertEqual((len(kinds), len(wholes)), (12, 3))
-            self.assertFalse(saved)
+            self.assertEqual((len(said["kinds"]), said["experts"]), (12, 3))
+            self.assertFalse(said["saved"])
 
     def test_by_a_plan_that_gathers(self):
         """Of a folder that save_pretrained wrote."""
-        plan = {f"model.layers.*.self_attn.{name}_proj": "colwise_gather_output" for name in "qkv"}
-        plan["model.layers.*.self_attn.o_proj"] = "rowwise_split_input"
-        plan.update({f"model.layers.*.self_attn.{name}_norm": "replicate" for name in "qk"})
-        with tempfile.TemporaryDirectory() as folder:
-            self.whole.save_pretrained(folder)
-            for found in in_ranks(lambda: logits(divided(folder, tp_plan=plan))):
-                self.near(found)
+        for said in self.ranks:
+            self.near(said["gathered"])
 
     def test_what_is_refused(self):
-        other = small.Model("DeepSeek-V3", alike=True)
-        folder = with_config(other)
-
-        def work():
-            name = "model.layers.*.self_attn.q_proj"
-            return (refused(self.folder, tp_plan={name: "sequence_parallel"}), refused(folder),
-                    refused(self.folder, ep_size=RANKS))
-
-        for style, size, experts in in_ranks(work):
-            self.assertRegex(style, "tp_plan has 'sequence_parallel' for model.layers.0.self_attn."
-                                    "q_proj, which the folder has in 4 bits; there are 'colwise',")
-            self.assertRegex(size, r"^model.layers.0.mlp.down_proj: in_features 96 is no"
-                                   " multiple of 32 for each of 2 ranks; tp_plan has 'rowwise'")
-            self.assertRegex(experts, "distributed_config has ep_size = 2; .* tp_size alone")
+        for said in self.ranks:
+            self.assertRegex(said["style"], "tp_plan has 'sequence_parallel' for model.layers.0."
+                             "self_attn.q_proj, which the folder has in 4 bits; there are 'colwise'")
+            self.assertRegex(said["size"], "^model.layers.0.mlp.down_proj: in_features 96 is no "
+                             "multiple of 32 for each of 2 ranks; tp_plan has 'rowwise' for it")
+            self.assertRegex(said["ep_size"], "distributed_config has ep_size = 2; .* tp_size alone")
 
 
 if __name__ == "__main__":
