@@ -42,7 +42,7 @@ def quantize(x: AnyArray, tensor_scale: TensorScale | Literal["rows"] | None = N
 
 def mm(a: AnyArray | Packed, b: Packed, out_dtype: DType | None = None, *,
        bias: AnyArray | None = None, activation: str | None = None, c: AnyArray | None = None,
-       alpha: float = 1.0, beta: float = 1.0, out: AnyArray | None = None,
+       alpha: float | AnyArray = 1.0, beta: float = 1.0, out: AnyArray | None = None,
        amax: AnyArray | None = None, row_amax: AnyArray | None = None,
        batch_invariant: bool = False, launch: str | None = None) -> Any:
     """act(alpha * a * b^T + beta * c + bias), [..., n].
@@ -88,9 +88,10 @@ def mm(a: AnyArray | Packed, b: Packed, out_dtype: DType | None = None, *,
     if getattr(b, "pre_quant_scale", None) is not None:
         raise ValueError("b has a pre_quant_scale, which linear() applies to its x; mm() does not")
     maxima = None if amax is None and row_amax is None else Maxima(amax, row_amax)
+    factor: Any = alpha
     if isinstance(b, Packed) and not isinstance(alpha, float) and Torch.is_tensor(alpha):
-        b, alpha = _scaled_by(b, alpha), 1.0
-    numbers = Numbers(alpha=alpha, beta=beta, activation=activation, launch=launch,
+        b, factor = _scaled_by(b, alpha), 1.0
+    numbers = Numbers(alpha=factor, beta=beta, activation=activation, launch=launch,
                       batch_invariant=batch_invariant)
     return _product(("a", "b"), a, b, out_dtype, bias, c, out, numbers, None, maxima)
 

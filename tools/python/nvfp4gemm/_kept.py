@@ -2,28 +2,34 @@
 """What is made of a caller's tensors, kept while they live, lie where they did and hold what they
 held; needs torch. For functions that get a matrix in parts at each call: plans are kept by the
 Packed."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
 from nvfp4gemm._arrays import Torch
 
 
-def _state(tensor):
+def _state(tensor: torch.Tensor) -> tuple[int, int | None]:
     """What changes where a tensor's memory or values do."""
     return tensor.data_ptr(), None if tensor.is_inference() else tensor._version
 
 
-def _used_where_it_is(tensor):
+def _used_where_it_is(tensor: torch.Tensor) -> bool:
     return tensor.is_contiguous() and (tensor.data_ptr() % 16 == 0 or tensor.numel() == 1)
 
 
 class Kept:
     """{first tensor: (what it and the others were, what was made of them)}"""
 
-    def __init__(self):
-        self._kept = WeakIdKeyDictionary()
+    def __init__(self) -> None:
+        self._kept: Any = WeakIdKeyDictionary()
 
-    def of(self, tensors, beside, make, copies):
+    def of(self, tensors: Sequence[torch.Tensor], beside: Any, make: Callable[[], Any],
+           copies: bool) -> Any:
         """make(), or what it returned before for these tensors and `beside`. It holds none of the
         tensors themselves. `copies`: it has elements of them in other memory, as it has of tensors
         that a Packed cannot use where they are."""

@@ -13,8 +13,11 @@ uint8, float8_e4m3fn, or of MXFP4 float8_e8m0fnu. Nothing here has gradients of 
 Each call looks at its tensors anew; nvfp4gemm.mm and linear, with a Packed that is kept, spare the
 host that.
 """
+from __future__ import annotations
+
 import enum
 import os
+from typing import Any, Literal
 
 from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
 import torch
@@ -25,6 +28,7 @@ from nvfp4gemm._door import flag, number
 from nvfp4gemm._kept import Kept
 from nvfp4gemm._packed import Packed
 from nvfp4gemm._stack import Stack
+from nvfp4gemm._types import Shape
 from nvfp4gemm.layouts import split_gate_up
 
 _CODES = (torch.uint8, torch.float4_e2m1fn_x2)
@@ -35,7 +39,7 @@ _MM = ("auto", "cudnn", "cutlass", "cute-dsl", "cutedsl_low_latency", "b12x", "c
 _BF16_FP4 = ("cudnn", "cute-dsl", "cute-dsl-native", "blackwell-native", "blackwell-tiled")
 _QUANTIZE = ("auto", "cuda", "cute-dsl", "cake")
 _FOUR_OVER_SIX = "FLASHINFER_NVFP4_4OVER6"
-_UNSET = object()
+_UNSET: Any = object()
 
 
 class SfLayout(enum.IntEnum):
@@ -46,13 +50,14 @@ class SfLayout(enum.IntEnum):
     layout_linear = 2
 
 
-def _is(what, value, *expected, why=""):
+def _is(what: str, value: Any, *expected: Any, why: str = "") -> None:
     """Raises unless the argument has a value that it may have here."""
     if value not in expected:
         raise ValueError(f"{what} is {value!r}; expected {' or '.join(map(repr, expected))}{why}")
 
 
-def _tensor(x, what, types, dimensions):
+def _tensor(x: Any, what: str, types: tuple[torch.dtype, ...],
+            dimensions: tuple[int, ...]) -> None:
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{what} is {type(x).__name__}; expected a tensor")
     if x.dtype not in types or x.ndim not in dimensions:
@@ -61,12 +66,13 @@ def _tensor(x, what, types, dimensions):
                          f"{' or '.join(map(str, dimensions))} dimensions")
 
 
-def _beside(x, what, first, first_name):
+def _beside(x: torch.Tensor, what: str, first: torch.Tensor, first_name: str) -> None:
     if x.device != first.device:
         raise ValueError(f"{what} lies on {x.device}, {first_name} on {first.device}")
 
 
-def _shape(codes, what, format, dimensions=(2,)):
+def _shape(codes: torch.Tensor, what: str, format: str,
+           dimensions: tuple[int, ...] = (2,)) -> Shape:
     """(.., rows, k) of codes."""
     _tensor(codes, what, _CODES, dimensions)
     k, block = 2 * codes.shape[-1], _BLOCKS[format]
@@ -75,7 +81,8 @@ def _shape(codes, what, format, dimensions=(2,)):
     return (*codes.shape[:-1], k)
 
 
-def _scales(scales, what, codes, codes_name, bytes_, words, format):
+def _scales(scales: torch.Tensor, what: str, codes: torch.Tensor, codes_name: str, bytes_: int,
+            words: str, format: str) -> torch.Tensor:
     """128x4 scales, one after the other."""
     _tensor(scales, what, _SCALES[format], (1, 2, 3))
     _beside(scales, what, codes, codes_name)
@@ -85,19 +92,21 @@ def _scales(scales, what, codes, codes_name, bytes_, words, format):
     return scales.reshape(-1)
 
 
-def _tiles(rows, k, format):
+def _tiles(rows: int, k: int, format: str) -> int:
     """Bytes of 128x4 scales."""
     return -(-rows // 128) * -(-k // (4 * _BLOCKS[format])) * 512
 
 
-def _packed(codes, codes_name, scales, scales_name, tensor_scale=1.0, format="nvfp4"):
+def _packed(codes: torch.Tensor, codes_name: str, scales: torch.Tensor, scales_name: str,
+            tensor_scale: float | torch.Tensor = 1.0, format: str = "nvfp4") -> Packed:
     rows, k = _shape(codes, codes_name, format)
     scales = _scales(scales, scales_name, codes, codes_name, _tiles(rows, k, format),
                      f"128x4 tiles of [{rows}, {k}]", format)
     return Packed(codes.detach(), scales.detach(), rows, k, tensor_scale, format=format)
 
 
-def _rows_of_8x4(scales, what, codes, rows, k, format):
+def _rows_of_8x4(scales: torch.Tensor, what: str, codes: torch.Tensor, rows: int, k: int,
+                 format: str) -> torch.Tensor:
     """8x4 tiles as linear scales."""
     down, across = -(-rows // 8), -(-k // (4 * _BLOCKS[format]))
     tiles = _scales(scales, what, codes, "a", down * across * 32, f"8x4 tiles of [{rows}, {k}]",
@@ -106,7 +115,7 @@ def _rows_of_8x4(scales, what, codes, rows, k, format):
     return linear.reshape(down * 8, across * 4)[:rows, :k // _BLOCKS[format]].contiguous()
 
 
-def _transposed(x, what):
+def _transposed(x: torch.Tensor, what: str) -> torch.Tensor:
     """The matrix of which x is the transpose, in memory row by row."""
     if x.ndim == 1:
         return x
@@ -117,7 +126,8 @@ def _transposed(x, what):
     return x
 
 
-def _factor(alpha, what, beside, rows=None):
+def _factor(alpha: float | torch.Tensor | None, what: str, beside: torch.Tensor,
+            rows: int | None = None) -> float | torch.Tensor:
     """alpha as a tensor scale: a number, one float32, or one for each row."""
     if alpha is None:
         return 1.0
@@ -131,7 +141,7 @@ def _factor(alpha, what, beside, rows=None):
     return alpha.detach().reshape(-1)
 
 
-def _format(block_size, use_nvfp4):
+def _format(block_size: int, use_nvfp4: bool) -> str:
     if flag(use_nvfp4, "use_nvfp4"):
         _is("block_size", block_size, 16, why=", since use_nvfp4 is True")
         return "nvfp4"
@@ -139,13 +149,15 @@ def _format(block_size, use_nvfp4):
     return "mxfp4"
 
 
-def _launch(enable_pdl):
+def _launch(enable_pdl: bool) -> str | None:
     return "early" if flag(enable_pdl, "enable_pdl") else None
 
 
-def mm_fp4(a, b, a_descale, b_descale, alpha=None, out_dtype=torch.bfloat16, out=None,
-           block_size=16, use_8x4_sf_layout=False, backend="auto", use_nvfp4=True, enable_pdl=True,
-           *, batch_invariant=False):
+def mm_fp4(a: torch.Tensor, b: torch.Tensor, a_descale: torch.Tensor, b_descale: torch.Tensor,
+           alpha: float | torch.Tensor | None = None, out_dtype: torch.dtype = torch.bfloat16,
+           out: torch.Tensor | None = None, block_size: int = 16, use_8x4_sf_layout: bool = False,
+           backend: str = "auto", use_nvfp4: bool = True, enable_pdl: bool = True, *,
+           batch_invariant: bool = False) -> torch.Tensor:
     """alpha * a * b, [m, n], of two matrices in 4 bits: on 9.0, 10.x and the CPU.
 
     a          codes [m, k / 2], or of MXFP4 with use_nvfp4=False and block_size=32
@@ -166,23 +178,31 @@ def mm_fp4(a, b, a_descale, b_descale, alpha=None, out_dtype=torch.bfloat16, out
     _tensor(b_descale, "b_descale", _SCALES[format_], (1, 2))
     if format_ == "mxfp4" and isinstance(alpha, torch.Tensor):
         raise ValueError("alpha is a tensor, use_nvfp4 False; expected None or a number")
-    scale = _factor(alpha, "alpha", a, rows)
-    host = {"alpha": scale} if isinstance(scale, float) else {}
+    factor, scale = _apart(_factor(alpha, "alpha", a, rows))
     weight = _packed(_transposed(b, "b"), "b", _transposed(b_descale, "b_descale"), "b_descale",
                      format=format_)
-    scale = 1.0 if host else scale
     if flag(use_8x4_sf_layout, "use_8x4_sf_layout"):
         linear = _rows_of_8x4(a_descale, "a_descale", a, rows, k, format_)
         tokens = Packed(a.detach(), linear.reshape(-1), rows, k, scale, "linear",
                         format_).with_scales("128x4")
     else:
         tokens = _packed(a, "a", a_descale, "a_descale", scale, format_)
-    return _calls.mm(tokens, weight, None if out is not None else out_dtype, out=out,
-                     batch_invariant=batch_invariant, launch=_launch(enable_pdl), **host)
+    d: torch.Tensor = _calls.mm(
+        tokens, weight, None if out is not None else out_dtype, alpha=factor, out=out,
+        batch_invariant=batch_invariant, launch=_launch(enable_pdl))
+    return d
 
 
-def grouped_mm_fp4(a, b, a_descale, b_descale, m_indptr, alpha=None, out=None,
-                   out_dtype=torch.bfloat16, block_size=16, *, backend="cudnn", tactic=-1):
+def _apart(scale: float | torch.Tensor) -> tuple[float, float | torch.Tensor]:
+    """(A number that the host multiplies by, a tensor scale.)"""
+    return (1.0, scale) if isinstance(scale, torch.Tensor) else (scale, 1.0)
+
+
+def grouped_mm_fp4(a: torch.Tensor, b: torch.Tensor, a_descale: torch.Tensor,
+                   b_descale: torch.Tensor, m_indptr: torch.Tensor,
+                   alpha: float | torch.Tensor | None = None, out: torch.Tensor | None = None,
+                   out_dtype: torch.dtype = torch.bfloat16, block_size: int = 16, *,
+                   backend: str = "cudnn", tactic: int = -1) -> torch.Tensor:
     """alpha * a[rows of group e] * b[e]^T, [cum_m, n], in one launch: on 9.0, 10.x and the CPU.
 
     a          codes [cum_m, k / 2]
@@ -212,13 +232,15 @@ def grouped_mm_fp4(a, b, a_descale, b_descale, m_indptr, alpha=None, out=None,
     scales = _scales(b_descale, "b_descale", b, "b", experts * _tiles(n, k, format_),
                      f"{experts} times 128x4 tiles of [{n}, {k}]", format_)
     weights = Stack(b.detach(), scales.detach(), experts, n, k, format=format_)
-    host = {"alpha": scale} if isinstance(scale, float) else {}
-    tokens = _packed(a, "a", a_descale, "a_descale", 1.0 if host else scale, format_)
-    return _calls.grouped_linear(tokens.with_scales("linear"), m_indptr[1:], weights, out=out,
-                                 out_dtype=None if out is not None else out_dtype, **host)
+    factor, scale = _apart(scale)
+    tokens = _packed(a, "a", a_descale, "a_descale", scale, format_)
+    d: torch.Tensor = _calls.grouped_linear(
+        tokens.with_scales("linear"), m_indptr[1:], weights, out=out, alpha=factor,
+        out_dtype=None if out is not None else out_dtype)
+    return d
 
 
-def _check_m_indptr(m_indptr, a, experts):
+def _check_m_indptr(m_indptr: torch.Tensor, a: torch.Tensor, experts: int) -> None:
     _tensor(m_indptr, "m_indptr", (torch.int32,), (1,))
     _beside(m_indptr, "m_indptr", a, "a")
     if len(m_indptr) != experts + 1:
@@ -231,7 +253,10 @@ def _check_m_indptr(m_indptr, a, experts):
                              f"one before, and at most {len(a)}, the rows of a")
 
 
-def prepare_bf16_fp4_weights(b, b_descale, alpha=None, *, backend, block_size=16):
+def prepare_bf16_fp4_weights(b: torch.Tensor, b_descale: torch.Tensor,
+                             alpha: torch.Tensor | None = None, *, backend: str,
+                             block_size: int = 16) -> tuple[
+                                 torch.Tensor, torch.Tensor, torch.Tensor | None]:
     """(b, b_descale, alpha) for mm_bf16_fp4() of this module, which reads them as they are: codes
     [n, k / 2] and 128x4 scales, as nvfp4_quantize() returns them. What FlashInfer's own function of
     this name returned may have another order of bytes, which nothing tells."""
@@ -245,8 +270,10 @@ def prepare_bf16_fp4_weights(b, b_descale, alpha=None, *, backend, block_size=16
 _weights = Kept()
 
 
-def mm_bf16_fp4(a, b, b_descale, alpha=None, *, backend, out_dtype=None, out=None, block_size=16,
-                enable_pdl=True):
+def mm_bf16_fp4(a: torch.Tensor, b: torch.Tensor, b_descale: torch.Tensor,
+                alpha: float | torch.Tensor | None = None, *, backend: str,
+                out_dtype: torch.dtype | None = None, out: torch.Tensor | None = None,
+                block_size: int = 16, enable_pdl: bool = True) -> torch.Tensor:
     """alpha * a * b^T, [m, n]: a [m, k] of bfloat16 or float16, b in 4 bits as
     prepare_bf16_fp4_weights() returned it; on 8.0 and later and the CPU. alpha is None, a number or
     one float32 on b's device. The result is of a's type unless out_dtype or out says more."""
@@ -259,17 +286,21 @@ def mm_bf16_fp4(a, b, b_descale, alpha=None, *, backend, out_dtype=None, out=Non
     weight = _weights.of(tensors, scale if isinstance(scale, float) else None,
                          lambda: _packed(b, "b", b_descale, "b_descale", scale),
                          copies=b.shape[1] % 16 != 0)
-    return _calls.mm(a, weight, None if out is not None else out_dtype, out=out,
-                     launch=_launch(enable_pdl))
+    d: torch.Tensor = _calls.mm(a, weight, None if out is not None else out_dtype, out=out,
+                                launch=_launch(enable_pdl))
+    return d
 
 
 # {weight_packed: (what is multiplied by silu, what silu is of)}
 _pairs = Kept()
 
 
-def fp4_linear_swiglu(a_packed, a_block_scale, a_global_scale, weight_packed, weight_block_scale,
-                      weight_global_scale, bias=None, *, out_dtype=torch.bfloat16,
-                      output_quant_scale=None, out=None):
+def fp4_linear_swiglu(a_packed: torch.Tensor, a_block_scale: torch.Tensor, a_global_scale: float,
+                      weight_packed: torch.Tensor, weight_block_scale: torch.Tensor,
+                      weight_global_scale: float, bias: torch.Tensor | None = None, *,
+                      out_dtype: torch.dtype = torch.bfloat16,
+                      output_quant_scale: torch.Tensor | None = None,
+                      out: torch.Tensor | None = None) -> torch.Tensor:
     """y[:, 0::2] * silu(y[:, 1::2]), [m, n / 2], of y = a * weight^T + bias: on 9.0, 10.x and the
     CPU.
 
@@ -304,14 +335,18 @@ def fp4_linear_swiglu(a_packed, a_block_scale, a_global_scale, weight_packed, we
     tokens = _packed(a_packed, "a_packed", a_block_scale, "a_block_scale",
                      number(a_global_scale, "a_global_scale"))
     up_bias, gate_bias = (None, None) if bias is None else (bias[0::2], bias[1::2])
-    return _calls.gated_linear(tokens, gate, up, gate_bias, up_bias, out=out,
-                               out_dtype=None if out is not None else out_dtype)
+    d: torch.Tensor = _calls.gated_linear(tokens, gate, up, gate_bias, up_bias, out=out,
+                                          out_dtype=None if out is not None else out_dtype)
+    return d
 
 
-def nvfp4_quantize(a, a_global_sf, sfLayout=SfLayout.layout_128x4, do_shuffle=False,
-                   sf_vec_size=16, enable_pdl=None, backend="auto", per_token_activation=False,
-                   expanded_idx_to_permuted_idx=None, out_scale=None, nvfp4_4over6=_UNSET, *,
-                   batch_invariant=False):
+def nvfp4_quantize(a: torch.Tensor, a_global_sf: float | torch.Tensor,
+                   sfLayout: int = SfLayout.layout_128x4, do_shuffle: bool = False,
+                   sf_vec_size: int = 16, enable_pdl: bool | None = None, backend: str = "auto",
+                   per_token_activation: bool = False,
+                   expanded_idx_to_permuted_idx: torch.Tensor | None = None,
+                   out_scale: torch.Tensor | None = None, nvfp4_4over6: Any = _UNSET, *,
+                   batch_invariant: bool = False) -> tuple[torch.Tensor, ...]:
     """(codes [m, k / 2], scales), uint8, of a [m, k] in float16 or bfloat16: a ~ code * scale /
     a_global_sf, as quantize() makes them. A row's bits do not depend on other rows.
 
@@ -326,6 +361,7 @@ def nvfp4_quantize(a, a_global_sf, sfLayout=SfLayout.layout_128x4, do_shuffle=Fa
     enable_pdl, batch_invariant
                  change nothing
     """
+    _is("sfLayout", sfLayout, *SfLayout)
     _is("sf_vec_size", sf_vec_size, 16)
     _is("do_shuffle", do_shuffle, False)
     _is("backend", backend, *_QUANTIZE)
@@ -347,7 +383,7 @@ def nvfp4_quantize(a, a_global_sf, sfLayout=SfLayout.layout_128x4, do_shuffle=Fa
     return (codes, scales, made.tensor_scale) if per_token_activation else (codes, scales)
 
 
-def _no_4over6(nvfp4_4over6):
+def _no_4over6(nvfp4_4over6: Any) -> None:
     if nvfp4_4over6 not in (None, _UNSET):
         raise ValueError(f"nvfp4_4over6 is {nvfp4_4over6!r}; expected None")
     if nvfp4_4over6 is _UNSET and os.environ.get(_FOUR_OVER_SIX, "0") not in ("", "0"):
@@ -355,7 +391,7 @@ def _no_4over6(nvfp4_4over6):
                          f"{os.environ[_FOUR_OVER_SIX]!r}; expected None")
 
 
-def _of_rows(a_global_sf):
+def _of_rows(a_global_sf: Any) -> Literal["rows"]:
     """Which scale of rows the package has: that of 448 * 6."""
     if abs(number(a_global_sf, "a_global_sf") * 2688 - 1) > 1e-6:
         raise ValueError(f"a_global_sf is {a_global_sf}, per_token_activation True; expected "
@@ -363,7 +399,7 @@ def _of_rows(a_global_sf):
     return "rows"
 
 
-def _shaped(scales, layout, rows, k):
+def _shaped(scales: torch.Tensor, layout: SfLayout, rows: int, k: int) -> torch.Tensor:
     """Scales as FlashInfer returns them, of 128x4 or linear ones."""
     across, padded = k // 16, -(-k // 64) * 4
     if layout == SfLayout.layout_linear:

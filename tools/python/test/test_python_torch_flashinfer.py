@@ -349,7 +349,7 @@ class Refused(unittest.TestCase):
             ({"a": self.x[:, :200]}, "^a is .*: k = 200"),
             ({"do_shuffle": True}, "^do_shuffle is True; expected False"),
             ({"sf_vec_size": 32}, "^sf_vec_size is 32; expected 16"),
-            ({"sfLayout": 7}, "7 is not a valid SfLayout"),
+            ({"sfLayout": 7}, "^sfLayout is 7; expected <SfLayout.layout_128x4: 0> or"),
             ({"backend": "triton"}, "^backend is 'triton'"),
             ({"per_token_activation": True}, "^a_global_sf is 1.0, .*; expected 1 / 2688"),
             ({"out_scale": torch.ones(1)}, "^out_scale is "),

@@ -8,9 +8,12 @@ Without that variable the kernels come after vLLM's own, and vLLM takes one wher
 VLLM_DISABLED_KERNELS disables them by the names of their classes. Tokens are bfloat16 or float16.
 vLLM's blocks of experts (fused MoE) have kernels of another kind and stay vLLM's.
 """
+from __future__ import annotations
+
 import functools
 import os
 import sys
+from typing import Any
 
 import torch
 from vllm import envs
@@ -32,7 +35,7 @@ _SCALE_TYPES = {"nvfp4": (torch.float8_e4m3fn,), "mxfp4": (torch.uint8, torch.fl
 logger = init_logger(__name__)
 
 
-def _problem(format, quantize_input):
+def _problem(format: str, quantize_input: bool) -> Any:
     """A product as layers have it, for the library to say where it has a kernel."""
     desc = abi.GemmDesc(m=1, n=128, k=128, l=1, alpha=1.0, a_ld=128, b_ld=128, d_ld=128,
                         d_type=abi.BF16, b_scale_layout=abi.LAYOUTS["128x4"],
@@ -44,7 +47,7 @@ def _problem(format, quantize_input):
     return desc
 
 
-def _checked(layer, format):
+def _checked(layer: Any, format: str) -> tuple[torch.Tensor, torch.Tensor]:
     """The layer's weight and block scales as vLLM loads them: linear, not swizzled."""
     codes, scales = layer.weight.data, layer.weight_scale.data
     if codes.dtype is not torch.uint8 or codes.ndim != 2:
@@ -66,13 +69,14 @@ class _Kernel:
     them: what vLLM writes there, a CUDA graph follows."""
 
     format, quantize_input = "nvfp4", False
+    config: Any
 
-    def __init__(self, config):
-        super().__init__(config)
+    def __init__(self, config: Any) -> None:
+        super().__init__(config)  # type: ignore[call-arg]  # vLLM's class, which comes next
         self.batch_invariant = envs.VLLM_BATCH_INVARIANT
 
     @classmethod
-    def is_supported(cls, compute_capability=None):
+    def is_supported(cls, compute_capability: int | None = None) -> tuple[bool, str | None]:
         if compute_capability is None:
             capability = current_platform.get_device_capability()
             if not current_platform.is_cuda() or capability is None:
@@ -83,10 +87,10 @@ class _Kernel:
         return (False, str(abi.Error(status))) if status else (True, None)
 
     @classmethod
-    def can_implement(cls, config):
+    def can_implement(cls, config: Any) -> tuple[bool, str | None]:
         return True, None
 
-    def process_weights_after_loading(self, layer):
+    def process_weights_after_loading(self, layer: Any) -> None:
         try:
             codes, scales = _checked(layer, self.format)
             self._check_global_scales(layer)
@@ -101,20 +105,20 @@ class _Kernel:
             logger.warning_once("%s leaves tokens in 16 bits, which this checkpoint has in 4",
                                 type(self).__name__)
 
-    def _check_global_scales(self, layer):
+    def _check_global_scales(self, layer: Any) -> None:
         """MXFP4 has none."""
 
-    def _quantizes(self, layer):
+    def _quantizes(self, layer: Any) -> bool:
         return self.config.activation_quant_key is not None
 
-    def _of(self, layer):
+    def _of(self, layer: Any) -> Weight:
         """The matrix, on the layer's own memory."""
         codes = layer.weight.data
         return Weight(codes, layer.weight_scale.data, len(codes), 2 * codes.shape[1],
                       format=self.format)
 
-    def _weight(self, layer):
-        kept = layer.nvfp4gemm_weight
+    def _weight(self, layer: Any) -> Weight:
+        kept: Weight = layer.nvfp4gemm_weight
         if torch.compiler.is_compiling() or (
                 kept.codes.data_ptr() == layer.weight.data_ptr() and
                 kept.scales.data_ptr() == layer.weight_scale.data_ptr()):
@@ -122,7 +126,8 @@ class _Kernel:
         kept = layer.nvfp4gemm_weight = self._of(layer)  # vLLM has moved the layer
         return kept
 
-    def apply_weights(self, layer, x, bias=None):
+    def apply_weights(self, layer: Any, x: torch.Tensor,
+                      bias: torch.Tensor | None = None) -> torch.Tensor:
         return _calls.linear(x, self._weight(layer), bias, quantize_input=self.quantize_input,
                              batch_invariant=self.batch_invariant)
 
@@ -130,13 +135,13 @@ class _Kernel:
 class Nvfp4gemmNvFp4W4A16LinearKernel(_Kernel, NvFp4LinearKernel):
     """NVFP4 weights, tokens in 16 bits: compute capability 8.0 and later."""
 
-    def _check_global_scales(self, layer):
+    def _check_global_scales(self, layer: Any) -> None:
         tensor_scale_of(_value(layer, "weight_global_scale"), what="weight_global_scale")
 
-    def _quantizes(self, layer):
+    def _quantizes(self, layer: Any) -> bool:
         return hasattr(layer, "input_global_scale")
 
-    def _of(self, layer):
+    def _of(self, layer: Any) -> Weight:
         scale = layer.weight_global_scale.data.float().reshape(1)
         return super()._of(layer).replace(tensor_scale=scale)
 
@@ -146,11 +151,11 @@ class Nvfp4gemmNvFp4LinearKernel(Nvfp4gemmNvFp4W4A16LinearKernel):
 
     quantize_input = True
 
-    def _check_global_scales(self, layer):
+    def _check_global_scales(self, layer: Any) -> None:
         super()._check_global_scales(layer)
         tensor_scale_of(_value(layer, "input_global_scale"), what="input_global_scale")
 
-    def _of(self, layer):
+    def _of(self, layer: Any) -> Weight:
         return super()._of(layer).beside(
             input_scale=layer.input_global_scale.data.float().reshape(1))
 
@@ -167,7 +172,7 @@ class Nvfp4gemmMxFp4LinearKernel(Nvfp4gemmMxFp4W4A16LinearKernel):
     quantize_input = True
 
     @classmethod
-    def can_implement(cls, config):
+    def can_implement(cls, config: Any) -> tuple[bool, str | None]:
         if config.activation_quant_key != kMxfp4Dynamic:
             return False, f"activation_quant_key is {config.activation_quant_key}; expected MXFP4"
         return True, None
@@ -178,14 +183,14 @@ KERNELS = {"nvfp4": (Nvfp4gemmNvFp4LinearKernel, Nvfp4gemmNvFp4W4A16LinearKernel
            "mxfp4": (Nvfp4gemmMxFp4LinearKernel, Nvfp4gemmMxFp4W4A16LinearKernel)}
 
 
-def _value(layer, name):
+def _value(layer: Any, name: str) -> float:
     scale = getattr(layer, name)
     if scale.numel() != 1:
         raise ValueError(f"{name} is {tuple(scale.shape)}; expected one value")
     return float(scale)
 
 
-def register():
+def register() -> None:
     """Registers the kernels with vLLM, once for each process however often it is called."""
     choice = os.environ.get(VARIABLE, "")
     if choice not in ("", "first"):
@@ -202,22 +207,23 @@ def register():
         _weight_only_first()
 
 
-def _of_vllm(name):
+def _of_vllm(name: str) -> Any:
     if not hasattr(vllm_linear, name):
         raise RuntimeError(f"vllm.model_executor.kernels.linear has no {name}, which vLLM 0.33 has")
     return getattr(vllm_linear, name)
 
 
-def _weight_only_first():
+def _weight_only_first() -> None:
     """For NVFP4 without quantized tokens vLLM names its kernels in the function itself, not in the
     list: the function is replaced, wherever a module has it already."""
-    original, backend = _of_vllm("init_nvfp4_linear_kernel"), _of_vllm("_get_linear_backend")
+    name = "init_nvfp4_linear_kernel"
+    original, backend = _of_vllm(name), _of_vllm("_get_linear_backend")
     if hasattr(original, "nvfp4gemm"):
         return
     ours = Nvfp4gemmNvFp4W4A16LinearKernel
 
     @functools.wraps(original)
-    def init_nvfp4_linear_kernel(use_a16=False):
+    def init_nvfp4_linear_kernel(use_a16: bool = False) -> Any:
         if (use_a16 and backend(quantization="nvfp4_w4a16") == "auto"
                 and not envs.VLLM_BATCH_INVARIANT
                 and ours.__name__ not in envs.VLLM_DISABLED_KERNELS and ours.is_supported()[0]):
@@ -225,7 +231,7 @@ def _weight_only_first():
             return ours(NvFp4LinearLayerConfig())
         return original(use_a16=use_a16)
 
-    init_nvfp4_linear_kernel.nvfp4gemm = True
-    for name, module in list(sys.modules.items()):
-        if name.startswith("vllm.") and vars(module).get(original.__name__) is original:
-            setattr(module, original.__name__, init_nvfp4_linear_kernel)
+    setattr(init_nvfp4_linear_kernel, "nvfp4gemm", True)
+    for module_name, module in list(sys.modules.items()):
+        if module_name.startswith("vllm.") and vars(module).get(name) is original:
+            setattr(module, name, init_nvfp4_linear_kernel)
