@@ -15,6 +15,7 @@ except ImportError as error:
 
 from torch.fx.experimental.proxy_tensor import make_fx
 
+import gpus
 import nvfp4gemm
 from nvfp4gemm import flashinfer_api as api
 from nvfp4gemm import layouts
@@ -258,6 +259,46 @@ class SwiGlu(Same):
                 for _ in range(2):
                     kept.of((x,), None, lambda: made.append(None), copies=False)
                 self.assertEqual(len(made), 1 + apart)
+
+
+WHY_NOT = gpus.why_not(torch, 1)
+
+
+@unittest.skipIf(WHY_NOT, WHY_NOT)
+class OnAGpu(Same):
+    """The same calls there, beside the CPU."""
+
+    def both(self, call, *arguments, bound=.005):
+        def moved(device):
+            return [one.to(device) if isinstance(one, torch.Tensor) else one for one in arguments]
+
+        self.near(call(*moved("cuda")).cpu(), call(*moved("cpu")).double(), bound)
+
+    def test_products(self):
+        a, b = drawn(1, M, 224), drawn(2, N, 224)
+        codes, scales, *_ = quantized(a)
+        b_codes, b_scales, *_ = quantized(b)
+        alpha, bias = torch.tensor([1e-6]), drawn(3, N)
+        self.both(lambda *x: api.mm_fp4(x[0], x[1].T, x[2], x[3].T, x[4]), codes, b_codes, scales,
+                  b_scales, alpha)
+        self.both(lambda *x: api.mm_bf16_fp4(*x, backend="cudnn"), a, b_codes, b_scales, alpha)
+        self.both(lambda a, s, b, t, c: api.fp4_linear_swiglu(a, s, 1e-3, b, t, 1e-3, c), codes,
+                  scales, b_codes, b_scales, bias)
+        ends = torch.tensor([0, 5, 5, M], dtype=torch.int32)
+        self.both(api.grouped_mm_fp4, codes, torch.stack([b_codes] * 3), scales,
+                  torch.stack([b_scales] * 3), ends, alpha)
+        self.both(lambda x, y, c: nvfp4gemm.mm(x, nvfp4gemm.quantize(y), alpha=c), a, b, alpha)
+
+    def test_quantize(self):
+        a = drawn(1, M, K)
+        for layout in api.SfLayout:
+            found = api.nvfp4_quantize(a.cuda(), factor(a).cuda(), layout)
+            for one, other in zip(found, api.nvfp4_quantize(a, factor(a), layout)):
+                self.assertEqual(one.shape, other.shape)
+            again, other = (layouts.from_flashinfer(
+                *(part.cpu() for part in parts), layout=layout.name.removeprefix("layout_"))
+                for parts in (found, api.nvfp4_quantize(a, factor(a), layout)))
+            self.assertTrue(torch.equal(again.dequantize(), other.dequantize()))
 
 
 class Refused(unittest.TestCase):
