@@ -3,6 +3,7 @@
 import glob
 import importlib.util
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -157,6 +158,66 @@ class Wheels(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout.split("\n")[:2], [name, "1.2.3"])
             self.assertIn("License :: OSI Approved :: MIT License", done.stdout)
+
+
+class PipOfTheSources(unittest.TestCase):
+    """What the pyproject.toml at the root does by tools/python/backend.py."""
+
+    def backend(self, call, **environment):
+        return execute(sys.executable, "-c", f"import backend; backend.{call}",
+                       folder=os.path.join(ROOT, "tools/python"), **environment)
+
+    def test_a_source_distribution_is_refused_in_words(self):
+        done = self.backend("build_sdist('.')")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("is the tarball of `make dist`", done.stderr)
+
+    def test_a_build_that_fails_says_what_it_needs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            make = os.path.join(folder, "make")
+            with open(make, "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\nexit 2\n")
+            os.chmod(make, 0o755)
+            done = self.backend("build_wheel('.')", PATH=f"{folder}:{os.environ['PATH']}")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "`make library` failed in .* needs `make setup` first")
+
+
+class Libdl(unittest.TestCase):
+    """tools/package/libdl.sh."""
+
+    def made(self, folder, **environment):
+        out = os.path.join(folder, "libdl.so")
+        done = execute(os.path.join(ROOT, "tools/package/libdl.sh"), out, **environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return out
+
+    @unittest.skipUnless(platform.libc_ver()[0] == "glibc", "another C library")
+    def test_it_has_the_versions_of_the_first_glibc(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = self.made(folder)
+            symbols = execute("nm", "-D", "--defined-only", out).stdout
+            name = execute("readelf", "-dW", out).stdout
+        first = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}[platform.machine()]
+        self.assertEqual(set(re.findall(r"T (\S+)", symbols)),
+                         {f"{name}@@{first}" for name in ("dlopen", "dlsym", "dlerror")})
+        self.assertIn("[libdl.so.2]", name)
+
+    def test_with_another_c_library_it_is_ldl(self):
+        with tempfile.TemporaryDirectory() as folder:
+            compiler = os.path.join(folder, "musl-gcc")
+            with open(compiler, "w", encoding="utf-8") as file:
+                file.write("#!/bin/sh\ncat >/dev/null\necho __GLIBC__\n")
+            os.chmod(compiler, 0o755)
+            with open(self.made(folder, CC=compiler), encoding="utf-8") as file:
+                self.assertEqual(file.read(), "INPUT(-ldl)\n")
+
+
+class Release(unittest.TestCase):
+    def test_a_tag_of_another_version_is_refused(self):
+        done = execute("tools/package/release.sh", "build", "v9.9.9")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, "the tag is v9.9.9; the header has version [0-9.]+$")
 
 
 class Nvrtc(unittest.TestCase):

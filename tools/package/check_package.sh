@@ -54,6 +54,19 @@ else
   skip "add_subdirectory, FetchContent and find_package" "there is no cmake here"
 fi
 
+# The environment that builds it has what `make setup-wheel` pins; nothing is downloaded.
+PYTHON=$(realpath -s "$(command -v "${PYTHON:-.venv/bin/python}")")
+if "$PYTHON" -c 'from setuptools.command import bdist_wheel' 2>/dev/null; then
+  check "pip builds the Python package from it" quiet env NVCC= "$PYTHON" -m pip wheel --quiet \
+    --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$work/pip" "$tarball"
+  check "its wheel has the version and the library" "$PYTHON" -c "
+import glob, sys, zipfile
+wheel, = glob.glob('$work/pip/nvfp4gemm-$version-py3-none-linux_*.whl')
+sys.exit('nvfp4gemm/libnvfp4gemm.so.0' not in zipfile.ZipFile(wheel).namelist())"
+else
+  skip "pip of the tarball" "$PYTHON has no setuptools from 70.1 on (make setup-wheel)"
+fi
+
 if here dpkg-buildpackage && here dh; then
   mkdir "$work/debian"
   cp "$tarball" "$work/debian/nvfp4gemm_$version.orig.tar.gz"

@@ -68,7 +68,7 @@ dist:  ## build/dist/*.tar.gz: the last commit with kernel images for drivers fr
 release: dist  ## build/release: that tarball, wheels for two processors, Debian packages, SHA256SUMS; TAG=v0.1.0 must be the commit
 	@PYTHON='$(PYTHON)' tools/package/release.sh $(B) '$(TAG)'
 check-package: dist  ## that tarball: built by make, CMake, dpkg-buildpackage, Conan, and used
-	@tools/package/check_package.sh $(B)
+	@PYTHON='$(PYTHON)' tools/package/check_package.sh $(B)
 check-bare: $(if $(filter emulator,$(PART)),,dist) emulator-wheel  ## OS=debian12|debian13|testing: the same in a fresh chroot, README's two commands, and the wheel nvfp4emu
 	@tools/package/check_bare.sh $(B) '$(OS)'
 
