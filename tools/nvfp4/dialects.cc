@@ -49,6 +49,22 @@ const std::vector<Declared>& declared_rows() {
   return rows;
 }
 
+const std::vector<std::string_view>& together_rows() {
+  static const std::vector<std::string_view> rows = {
+#define NVFP4_TOGETHER(dialect) #dialect,
+#include "tools/nvfp4/dialects.def"
+  };
+  return rows;
+}
+
+const std::vector<NotRead>& not_read_rows() {
+  static const std::vector<NotRead> rows = {
+#define NVFP4_NOT_READ(title, codes, beside) {title, codes, beside},
+#include "tools/nvfp4/dialects.def"
+  };
+  return rows;
+}
+
 const std::vector<FusedNames>& fused_names() {
   static const std::vector<FusedNames> rows = {
 #define NVFP4_FUSED(layer, ...) {layer, {__VA_ARGS__}},
@@ -93,7 +109,8 @@ bool is_declared(std::string_view dialect) {
   for (const Declared& row : declared_rows()) {
     if (row.dialect == dialect) return true;
   }
-  return false;
+  const std::vector<std::string_view>& together = together_rows();
+  return std::find(together.begin(), together.end(), dialect) != together.end();
 }
 
 const Dialect& dialect_of(std::string_view name) {

@@ -11,7 +11,19 @@ namespace nvfp4_tool {
 
 enum class Direction { multiplies, divides, amax };
 enum class Nibbles { low_first, high_first, halves };
-enum class Layout { linear, tiles_128x4, padded, blocks, mxfp4, mxfp4_linear, mxfp4_blocks };
+enum class Layout {
+  linear,
+  tiles_128x4,
+  padded,
+  blocks,
+  mxfp4,
+  mxfp4_linear,
+  mxfp4_blocks,
+  tiles_mxfp4,
+  tiles_ue8m0,
+  words,
+  words_mxfp4
+};
 enum class Container { safetensors, gguf };
 // Parts of a layer, and what stands beside it.
 enum class Use {
@@ -42,7 +54,13 @@ struct Dialect {
 
   bool mxfp4() const {
     return layout == Layout::mxfp4 || layout == Layout::mxfp4_linear ||
-           layout == Layout::mxfp4_blocks;
+           layout == Layout::mxfp4_blocks || layout == Layout::tiles_mxfp4 ||
+           layout == Layout::words_mxfp4;
+  }
+  bool ue8m0() const { return mxfp4() || layout == Layout::tiles_ue8m0; }
+  bool tiles() const {
+    return layout == Layout::tiles_128x4 || layout == Layout::tiles_mxfp4 ||
+           layout == Layout::tiles_ue8m0;
   }
   // One tensor has codes and scales, and its last dimension counts elements.
   bool in_blocks() const { return layout == Layout::blocks || layout == Layout::mxfp4_blocks; }
@@ -65,6 +83,10 @@ struct Declared {
   std::string_view dialect;
   DeclaredBy by;
   std::string_view what;
+};
+
+struct NotRead {
+  std::string_view title, codes, beside;
 };
 
 struct FusedNames {
@@ -93,6 +115,9 @@ const std::vector<Beside>& beside_rows();
 const std::vector<Shape>& shape_rows();
 bool may_be_stacked(std::string_view layout);
 const std::vector<Declared>& declared_rows();
+// Dialects for which codes and scales speak together.
+const std::vector<std::string_view>& together_rows();
+const std::vector<NotRead>& not_read_rows();
 const std::vector<FusedNames>& fused_names();
 const std::vector<GgufType>& gguf_types();
 
@@ -106,7 +131,8 @@ namespace limit {
 #include "tools/nvfp4/dialects.def"
 }  // namespace limit
 
-// Tensors do not speak for it; a row of declared_rows() takes it in place of another.
+// Whether no tensor alone speaks for it: a row of declared_rows() takes it in place of another, or
+// together_rows() has it.
 bool is_declared(std::string_view dialect);
 const Dialect& dialect_of(std::string_view name);
 

@@ -89,7 +89,7 @@ void Checker::add(const Layer& layer, Checked& checked, const Refusal& refusal) 
 
 // Compares the layout, declared or not, with what the scales' statistics say.
 void Checker::judge_layout(const Layer& layer, const MatrixBytes& matrix, Checked& checked) {
-  if (layer.dialect->in_blocks() || layer.dialect->mxfp4()) return;
+  if (layer.dialect->in_blocks() || layer.dialect->ue8m0()) return;
   const double ratio = other_layout_ratio(matrix, matrix.tiles);
   checked.json["other_layout_ratio"] = ratio > 0 ? Json(ratio) : Json();
   if (ratio >= double(limit::other_layout)) {

@@ -109,11 +109,13 @@ void unpack_mxfp4_blocks(const std::vector<uint8_t>& blocks, MatrixBytes& out) {
 std::vector<uint8_t> linear_scales(const Layer& layer, std::vector<uint8_t> bytes, bool tiles) {
   const int64_t n = layer.n(), k = layer.k();
   const Layout layout = layer.dialect->layout;
-  if (!tiles && (layout == Layout::linear || layer.dialect->mxfp4())) return bytes;
-  std::vector<uint8_t> scales(size_t(n * k / 16));
+  const bool linear = layout == Layout::linear || layout == Layout::words;
+  if (!tiles && (linear || layer.dialect->mxfp4())) return bytes;
+  const int64_t across = k / (layer.dialect->mxfp4() ? 32 : 16);
+  std::vector<uint8_t> scales(size_t(n * across));
   if (tiles) {
     if (nvfp4_scale_convert_host(bytes.data(), NVFP4_SCALE_LAYOUT_128X4, scales.data(),
-                                 NVFP4_SCALE_LAYOUT_LINEAR, n, k) != NVFP4_SUCCESS) {
+                                 NVFP4_SCALE_LAYOUT_LINEAR, n, across * 16) != NVFP4_SUCCESS) {
       throw Refusal{layer.scales->name, nvfp4_last_error(), "scales of the codes' shape"};
     }
     return scales;
@@ -134,7 +136,7 @@ bool all_zero(const MatrixBytes& matrix, size_t i) {
 }
 
 bool is_nan(const MatrixBytes& matrix, uint8_t scale) {
-  return matrix.ue8m0() ? scale == 0xFF : (scale & 0x7F) == 0x7F;
+  return matrix.ue8m0 ? scale == 0xFF : (scale & 0x7F) == 0x7F;
 }
 
 void check_scale_bytes(const Layer& layer, const MatrixBytes& matrix, const std::string& name) {
@@ -142,7 +144,7 @@ void check_scale_bytes(const Layer& layer, const MatrixBytes& matrix, const std:
   for (const bool nan : {false, true}) {
     for (size_t i = 0; i < matrix.scales.size(); ++i) {
       const uint8_t scale = matrix.scales[i];
-      const bool none = is_nan(matrix, scale), negative = !matrix.ue8m0() && scale > 0x80;
+      const bool none = is_nan(matrix, scale), negative = !matrix.ue8m0 && scale > 0x80;
       const bool bad = nan ? none && !all_zero(matrix, i) : negative && !none;
       if (!bad) continue;
       char what[96];
@@ -151,7 +153,7 @@ void check_scale_bytes(const Layer& layer, const MatrixBytes& matrix, const std:
                     static_cast<long long>(int64_t(i) % across), unsigned(scale),
                     nan ? "NaN, over codes that are not 0" : "negative; UE4M3 has no sign");
       throw Refusal{name.empty() ? layer.scales->name : name, what,
-                    matrix.ue8m0() ? "UE8M0, finite" : "UE4M3, finite"};
+                    matrix.ue8m0 ? "UE8M0, finite" : "UE4M3, finite"};
     }
   }
 }
@@ -209,6 +211,7 @@ MatrixBytes read_matrix(const Layer& layer, int64_t expert, TensorReader& reader
     return matrix;
   }
   if (layer.dialect->mxfp4()) matrix.block = 32;
+  matrix.ue8m0 = layer.dialect->ue8m0();
   if (layer.dialect->layout == Layout::mxfp4_blocks) {
     const std::vector<uint8_t> blocks = std::move(matrix.codes);
     unpack_mxfp4_blocks(blocks, matrix);
@@ -219,8 +222,7 @@ MatrixBytes read_matrix(const Layer& layer, int64_t expert, TensorReader& reader
     for (uint8_t& byte : matrix.codes) byte = uint8_t(byte >> 4 | byte << 4);
   }
   const TensorInfo* swizzled = layer.at(Use::swizzled);
-  matrix.tiles = layer.dialect->layout == Layout::tiles_128x4 ||
-                 (swizzled && one_of(reader.values(*swizzled), 0) != 0);
+  matrix.tiles = layer.dialect->tiles() || (swizzled && one_of(reader.values(*swizzled), 0) != 0);
   matrix.scales =
       linear_scales(layer, reader.bytes(*layer.scales, expert, layer.experts()), matrix.tiles);
   check_scale_bytes(layer, matrix,
@@ -261,13 +263,13 @@ Statistics statistics_of(const MatrixBytes& matrix) {
   found.blocks = int64_t(matrix.scales.size());
   for (size_t i = 0; i < matrix.scales.size(); ++i) {
     const uint8_t byte = matrix.scales[i];
-    const uint8_t scale = matrix.ue8m0() ? byte : byte & 0x7F;
+    const uint8_t scale = matrix.ue8m0 ? byte : byte & 0x7F;
     const bool zero = all_zero(matrix, i), nan = is_nan(matrix, byte);
     found.zero += zero;
     found.nan_over_zeros += zero && nan;
-    found.saturated += scale == (matrix.ue8m0() ? 0xFE : 0x7E);
-    found.lost += scale == 0 && !zero && !matrix.ue8m0();
-    const int exponent = matrix.ue8m0() ? std::clamp(int(scale) - 120, 0, 15) : scale >> 3;
+    found.saturated += scale == (matrix.ue8m0 ? 0xFE : 0x7E);
+    found.lost += scale == 0 && !zero && !matrix.ue8m0;
+    const int exponent = matrix.ue8m0 ? std::clamp(int(scale) - 120, 0, 15) : scale >> 3;
     if (nan) continue;
     ++found.histogram[size_t(exponent)];
     found.largest = std::max(found.largest, scale);
@@ -277,7 +279,7 @@ Statistics statistics_of(const MatrixBytes& matrix) {
 
 std::optional<Refusal> values_refused(const Layer& layer, const MatrixBytes& matrix,
                                       const Statistics& seen, int64_t expert) {
-  if (matrix.ue8m0()) return std::nullopt;
+  if (matrix.ue8m0) return std::nullopt;
   const std::string& scale = (layer.tensor_scale ? layer.tensor_scale : layer.codes)->name;
   const double t = matrix.tensor_scale, largest = kLargestCode * ue4m3(seen.largest) * t;
   const int64_t used = seen.blocks - seen.zero;

@@ -10,14 +10,13 @@
 namespace nvfp4_tool {
 
 // One matrix, of a stacked layer one expert's: the element with the lower k in the low nibble,
-// linear scales, UE4M3 of 16 elements or UE8M0 of 32, a multiplier.
+// linear scales of `block` elements, UE4M3 or UE8M0, a multiplier.
 struct MatrixBytes {
   int64_t n = 0, k = 0, block = 16;
   std::vector<uint8_t> codes, scales;
   double tensor_scale = 1;
   bool tiles = false;  // how the scales lay in the file
-
-  bool ue8m0() const { return block == 32; }
+  bool ue8m0 = false;
 };
 
 // Reads tensors of a checkpoint; keeps one file open.

@@ -86,6 +86,8 @@ class Finder {
         candidates_.emplace(layer, "modelopt");
       }
     }
+    for (const auto& [name, tensor] : checkpoint.tensors) hint_together(name);
+    for (const auto& [name, tensor] : checkpoint.tensors) find_not_read(tensor);
     find_name();
     for (const auto& [layer, dialect] : candidates_) claim(layer, dialect);
     find_unknown();
@@ -196,6 +198,46 @@ class Finder {
     add(layer, dialect.name);
   }
 
+  // Scales, beside codes with which they have the types and shapes of a dialect of together_rows().
+  void hint_together(const std::string& name) {
+    for (const std::string_view row : together_rows()) {
+      const Dialect& dialect = dialect_of(row);
+      if (!ends_with(name, dialect.scales)) continue;
+      const std::string layer = without(name, dialect.scales);
+      if (layer.empty() || !fit(layer, dialect)) continue;
+      candidates_[layer] = row;
+      return;
+    }
+  }
+
+  bool fit(const std::string& name, const Dialect& dialect) const {
+    Layer layer;
+    layer.dialect = &dialect;
+    layer.codes = find(name + std::string(dialect.codes));
+    layer.scales = find(name + std::string(dialect.scales));
+    if (!layer.codes || !layer.scales) return false;
+    try {
+      check_types_and_shapes(layer);
+    } catch (const Refusal&) {
+      return false;
+    }
+    return true;
+  }
+
+  // Codes of a program whose weights are not read.
+  void find_not_read(const TensorInfo& tensor) {
+    for (const NotRead& row : not_read_rows()) {
+      if (!ends_with(tensor.name, row.codes)) continue;
+      const std::string layer = without(tensor.name, row.codes);
+      if (!find(layer + std::string(row.beside))) continue;
+      candidates_.erase(layer);
+      unknown_.emplace(layer, Refusal{tensor.name,
+                                      tensor.dtype + " " + words(tensor.shape) + " of " +
+                                          std::string(row.title) + ", which is not read",
+                                      "one of dialects.def"});
+    }
+  }
+
   // Packed tensors that are no dialect's, beside scales.
   void find_unknown() {
     // By what the name begins with, and elements.
@@ -255,6 +297,15 @@ class Finder {
   // The dialect that is declared among those with modelopt's names.
   const Dialect& dialect_for(Layer& layer, const std::string& candidate) {
     layer.declared = candidate != "modelopt";
+    const Dialect& named = dialect_of(candidate);
+    for (const Declared& row : declared_rows()) {
+      const Dialect& other = dialect_of(row.dialect);
+      const bool same = other.codes == named.codes && other.scales == named.scales;
+      if (row.by != DeclaredBy::tensor || !same) continue;
+      if (!find(layer.name + std::string(row.what))) continue;
+      layer.declared = true;
+      return other;
+    }
     for (const Declared& row : declared_rows()) {
       if (row.by == DeclaredBy::mxfp4 && row.what == candidate &&
           has_scales_of_32(layer.name, candidate)) {
@@ -263,11 +314,6 @@ class Finder {
       }
     }
     if (layer.declared) return dialect_of(candidate);
-    for (const Declared& row : declared_rows()) {
-      if (row.by != DeclaredBy::tensor || !find(layer.name + std::string(row.what))) continue;
-      layer.declared = true;
-      return dialect_of(row.dialect);
-    }
     if (said_.count(layer.name) != 0) {
       check_said(layer.name, said_[layer.name]);
       layer.declared = true;

@@ -50,7 +50,9 @@ nvfp4_quantize_desc desc_of(const MatrixBytes& matrix, float* values, const uint
   desc.codes = const_cast<uint8_t*>(codes), desc.scales = const_cast<uint8_t*>(scales);
   desc.scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
   desc.tensor_scale = tensor_scale;
-  desc.format = matrix.ue8m0() ? NVFP4_OPERAND_FORMAT_MXFP4 : NVFP4_OPERAND_FORMAT_NVFP4;
+  desc.format = !matrix.ue8m0        ? NVFP4_OPERAND_FORMAT_NVFP4
+                : matrix.block == 32 ? NVFP4_OPERAND_FORMAT_MXFP4
+                                     : NVFP4_OPERAND_FORMAT_E2M1_UE8M0;
   return desc;
 }
 
@@ -111,7 +113,7 @@ ReferenceError compare_with(const MatrixBytes& matrix, const std::vector<double>
     }
     for (const float value : values) norm += double(value) * value;
     error += squares(own, values);
-    const float quotient = matrix.ue8m0() ? 0 : amax / 2688;
+    const float quotient = matrix.ue8m0 ? 0 : amax / 2688;
     const float t = quotient > 0 ? quotient : 1;  // as nvfp4_quantize makes it by AMAX
     anew += squares(quantized_anew(matrix, values, count, t), values);
   }

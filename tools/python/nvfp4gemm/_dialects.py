@@ -53,6 +53,8 @@ DECLARED = _TABLE["DECLARED"]
 FOLDER = _TABLE["FOLDER"]
 TRANSFORM = _TABLE["TRANSFORM"]
 PACKED = dict(_TABLE["PACKED"])  # {type: bytes}
+TOGETHER = [row[0] for row in _TABLE["TOGETHER"]]
+NOT_READ = _TABLE["NOT_READ"]
 LIMIT = dict(_TABLE["LIMIT"])
 GGUF_TYPES = {number: (name, elements, size)
               for number, name, elements, size in _TABLE["GGUF_TYPE"]}

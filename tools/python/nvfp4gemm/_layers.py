@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from nvfp4gemm import _dialects
-from nvfp4gemm._dialects import BESIDE, DECLARED, DIALECTS, Dialect, PACKED
+from nvfp4gemm._dialects import (BESIDE, DECLARED, DIALECTS, NOT_READ, PACKED, TOGETHER, Dialect)
 from nvfp4gemm._files import Checkpoint, Tensor
 from nvfp4gemm._safetensors import parse_json
 from nvfp4gemm._shapes import Layer, Refusal, check_types_and_shapes, elements
@@ -17,8 +17,9 @@ from nvfp4gemm._shapes import Layer, Refusal, check_types_and_shapes, elements
 _FORMAT = "nvfp4"
 _OF_GGUF = {"NVFP4": "ggml", "MXFP4": "ggml_mxfp4"}  # the dialects of GGUF's types
 _SCALES_OF_32 = ("U8", "F8_E8M0")
-# Tensors do not speak for these; a row of DECLARED takes them in place of another.
-_DECLARED = {row[0] for row in DECLARED}
+# No tensor alone speaks for these: a row of DECLARED takes them in place of another, or codes and
+# scales speak together.
+_DECLARED = {row[0] for row in DECLARED}.union(TOGETHER)
 # Keys of a declaration that leave the values as they are.
 _HARMLESS = {"format", "full_precision_matrix_mult"}
 
@@ -114,6 +115,42 @@ class Finder:
         for layer, (_, said, _) in self.declarations.items():
             if isinstance(said, dict) and said.get("format") == _FORMAT:
                 found.setdefault(layer, "modelopt")
+        found.update(self._together())
+        found.update(self._not_read())
+        return found
+
+    def _together(self) -> dict[str, str]:
+        """{layer: the dialect of TOGETHER whose types and shapes its codes and scales have}."""
+        found: dict[str, str] = {}
+        for name in self.names:
+            for dialect in map(DIALECTS.__getitem__, TOGETHER):
+                layer = name.removesuffix(dialect.scales)
+                if layer and layer != name and self._fit(layer, dialect):
+                    found.setdefault(layer, dialect.name)
+        return found
+
+    def _fit(self, layer: str, dialect: Dialect) -> bool:
+        parts = {part: self.tensors[layer + suffix] for part, suffix in (
+            ("codes", dialect.codes), ("scales", dialect.scales)) if layer + suffix in self.tensors}
+        if len(parts) < 2:
+            return False
+        try:
+            check_types_and_shapes(Layer(layer, dialect, parts, {}, False))
+        except Refusal:
+            return False
+        return True
+
+    def _not_read(self) -> dict[str, Refusal]:
+        """{layer: Refusal} of programs whose weights are not read."""
+        found = {}
+        for name in self.names:
+            for title, codes, beside in NOT_READ:
+                layer = name.removesuffix(codes)
+                if layer != name and layer + beside in self.tensors:
+                    tensor = self.tensors[name]
+                    found[layer] = Refusal(
+                        name, f"{tensor.dtype} {list(tensor.shape)} of {title}, which is not read",
+                        "one of dialects.def")
         return found
 
     def _hints(self, tensor: Tensor) -> Iterator[tuple[str, str]]:
@@ -181,14 +218,16 @@ class Finder:
 
     def _dialect_of(self, layer: str, dialect: str) -> tuple[str, bool]:
         """(of those with the same names the one that is declared, whether by names alone)."""
+        named = DIALECTS[dialect]
+        for other, by, suffix in DECLARED:
+            if by == "tensor" and DIALECTS[other][3:5] == named[3:5] and (
+                    layer + suffix in self.tensors):
+                return other, False
         for other, by, what in DECLARED:
             if by == "mxfp4" and what == dialect and self._has_scales_of_32(layer, dialect):
                 return other, False
         if dialect != "modelopt":
             return dialect, False
-        for other, by, suffix in DECLARED:
-            if by == "tensor" and layer + suffix in self.tensors:
-                return other, False
         if layer in self.declarations:
             other, said, _ = self.declarations[layer]
             _check_declaration(layer, said)

@@ -25,6 +25,9 @@ from nvfp4gemm._weights import Weight, tensor_scale_of, weight
 __all__ = ["FUSED", "CheckpointError", "Problem", "Weight", "fuse", "load", "weight"]
 
 _SHOWN = 10
+# Layouts without UE4M3 scales.
+_FORMATS = {"mxfp4": "mxfp4", "mxfp4_linear": "mxfp4", "mxfp4_blocks": "mxfp4",
+            "tiles_mxfp4": "mxfp4", "words_mxfp4": "mxfp4", "tiles_ue8m0": "e2m1_ue8m0"}
 
 
 class Problem(NamedTuple):
@@ -104,10 +107,19 @@ def load(path: Path, device: Device = None, *, names: Iterable[str] | None = Non
     if names is None or missing:
         problems += [Problem(error.file, None, None, str(error)) for error in checkpoint.missing]
     if missing and not checkpoint.broken and not checkpoint.missing:
-        raise KeyError(f"{path} has no NVFP4 layer {missing[0]!r}; it has {len(loaded)}")
+        raise KeyError(f"{path} has {_instead(checkpoint, missing[0])}; it has {len(loaded)}")
     if strict and problems:
         raise CheckpointError(problems)
     return loaded if strict else (loaded, problems)
+
+
+def _instead(checkpoint: Checkpoint, name: str) -> str:
+    """What it has of a layer that is none in 4 bits."""
+    tensor = checkpoint.tensors.get(f"{name}.weight")
+    if tensor is None:
+        return f"no NVFP4 layer {name!r}"
+    kind = "FP8" if tensor.dtype.startswith("F8") else tensor.dtype
+    return f"the layer {name!r} in {kind}, not in 4 bits"
 
 
 def _with_parts(names: Iterable[str],
@@ -319,17 +331,19 @@ def _packed(layer: Layer, arrays: _Arrays, judge: Layouts, value: float,
         if dialect.layout == "mxfp4_blocks":
             return layouts.from_ggml_mxfp4(data, n, k)
         scales = arrays.bytes_of(parts["scales"], expert)
-        if "mxfp4" in dialect.layout:
-            return weight(data.reshape(n, k // 2), scales, format="mxfp4")
+        format_ = _FORMATS.get(dialect.layout)
+        if format_ is not None:
+            return weight(data.reshape(n, k // 2), scales, format=format_, scale_layout=(
+                "128x4" if dialect.layout.startswith("tiles") else "linear"))
         if dialect.layout == "padded":
             made, tiles = _padded(layer, arrays, data, scales, value)
         else:
             tiles = dialect.layout == "tiles_128x4"
-            made = weight(data, scales, value, nibbles=dialect.nibbles,
+            made = weight(data.reshape(n, k // 2), scales, value, nibbles=dialect.nibbles,
                           scale_layout="128x4" if tiles else "linear")
     except (ValueError, TypeError) as error:
         name = parts["scales"].name + ("" if expert is None else f"[{expert}]")
-        kind = "UE8M0" if "mxfp4" in dialect.layout else "UE4M3"
+        kind = "UE4M3" if _FORMATS.get(dialect.layout) is None else "UE8M0"
         raise Refusal(name, str(error).removeprefix("the scale of "), f"{kind}, finite") from None
     judge.check(layer, scales, tiles, expert)
     return made

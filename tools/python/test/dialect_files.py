@@ -184,14 +184,22 @@ def ggml(change=None):
 class Mxfp4:
     """Codes [n, k], one to a byte, and UE8M0 bytes [n, k / 32]: 2^(byte - 127)."""
 
+    block = 32
+
     def __init__(self, seed, n, k):
         rng = np.random.default_rng(seed)
         self.codes = rng.integers(0, 16, (n, k), np.uint8)
-        self.scales = rng.integers(100, 140, (n, k // 32), np.uint8)
+        self.scales = rng.integers(100, 140, (n, k // self.block), np.uint8)
 
     def values(self):
-        scales = np.repeat(np.exp2(self.scales.astype(np.float64) - 127), 32, axis=1)
+        scales = np.repeat(np.exp2(self.scales.astype(np.float64) - 127), self.block, axis=1)
         return (E2M1[self.codes] * scales).astype(np.float32)
+
+
+class Ue8m0(Mxfp4):
+    """The same with a scale for 16 elements."""
+
+    block = 16
 
 
 def mxfp4(change=None):
@@ -231,21 +239,84 @@ def ggml_mxfp4(change=None):
     return file
 
 
-def _two(names, suffixes, change, arrays, factor):
+def nvfp4gemm(change=None):
+    """nn.Linear: codes, 128x4 tiles in one dimension, a multiplier."""
+    return _two(("m.bad", "m.good"), (".codes", ".scales", ".tensor_scale"), change,
+                lambda m: (("U8", packed(m.codes)), ("U8", tiled(m.scales).reshape(-1)),
+                           scalar(0.005)), 0.005)
+
+
+def nvfp4gemm_mxfp4(change=None, kind=Mxfp4, key=".mxfp4"):
+    """The same with a key that says that the tensor scale is none."""
+    file = _two(("m.bad", "m.good"), (".codes", ".scales"), change,
+                lambda m: (("U8", packed(m.codes)), ("U8", tiled(m.scales).reshape(-1))), None,
+                kind)
+    for layer in ("m.bad", "m.good"):
+        file.tensors[layer + key] = "U8", np.array(1, np.uint8)
+        file.tensors[layer + ".tensor_scale"] = scalar(1)
+    return file
+
+
+def nvfp4gemm_ue8m0(change=None):
+    return nvfp4gemm_mxfp4(change, Ue8m0, ".e2m1_ue8m0")
+
+
+def transformers(change=None):
+    """Its NVFP4Config: scales row by row, and in tiles as words, which are not read."""
+    file = _two(("m.bad", "m.good"),
+                (".weight", ".weight_sf_rowmajor", ".weight_global_scale"), change,
+                lambda m: (("U8", packed(m.codes)), ("U8", m.scales), f32(0.005)), 0.005)
+    for layer in ("m.bad", "m.good"):
+        scales = tiled(file.tensors[layer + ".weight_sf_rowmajor"][1])
+        file.tensors[layer + ".weight_sf"] = "I32", scales.view("<i4")
+    return file
+
+
+def _words(codes):
+    """Eight elements in a word of 32 bits, the first in its low bits."""
+    return np.ascontiguousarray(packed(codes)).view("<u4")
+
+
+def mlx(change=None):
+    return _two(("m.bad", "m.good"), (".weight", ".scales"), change,
+                lambda m: (("U32", _words(m.codes)), ("U8", m.scales)), 1)
+
+
+def mlx_mxfp4(change=None):
+    return _two(("m.bad", "m.good"), (".weight", ".scales"), change,
+                lambda m: (("U32", _words(m.codes)), ("U8", m.scales)), None, Mxfp4)
+
+
+def deepseek(change=None):
+    """Experts of DeepSeek-V4, one by one, beside a layer in FP8, which is none of ours."""
+    file = _two([f"layers.0.ffn.experts.0.{name}" for name in ("bad", "good")],
+                (".weight", ".scale"), change,
+                lambda m: (("I8", packed(m.codes)), ("F8_E8M0", m.scales)), None, Mxfp4)
+    # One for 128 x 128 elements.
+    file.tensors["layers.0.attn.wq_a.weight"] = "F8_E4M3", np.ones((128, 256), np.uint8)
+    file.tensors["layers.0.attn.wq_a.scale"] = "F8_E8M0", np.full((1, 2), 120, np.uint8)
+    return file
+
+
+def _two(names, suffixes, change, arrays, factor, kind=None):
     """Layers of two matrices; `change` spoils or alters the first."""
     file = File()
     for layer, seed in zip(names, (1, 2)):
-        m = Matrix(seed)
+        m = Matrix(seed) if kind is None else kind(seed, N, K // 32 * 32)
         if change and seed == 1:
             change(m)
         file.add(layer, suffixes, arrays(m))
-        file.expected[layer] = m.values(factor)
+        file.expected[layer] = m.values() if factor is None else m.values(factor)
     return file
 
 
 DIALECTS = {f.__name__: f for f in (modelopt, compressed_tensors, comfyui, comfyui_metadata, flux2,
-                                    transformer_engine, stacked, ggml, mxfp4, ggml_mxfp4)}
-MXFP4 = ("mxfp4", "ggml_mxfp4")
+                                    transformer_engine, stacked, ggml, mxfp4, ggml_mxfp4, nvfp4gemm,
+                                    nvfp4gemm_mxfp4, nvfp4gemm_ue8m0, transformers, mlx, mlx_mxfp4,
+                                    deepseek)}
+MXFP4 = ("mxfp4", "ggml_mxfp4", "nvfp4gemm_mxfp4", "nvfp4gemm_ue8m0", "mlx_mxfp4", "deepseek")
+# Their codes and scales speak together: what is spoilt is no layer, or another program's.
+TOGETHER = ("transformers", "mlx", "mlx_mxfp4", "deepseek")
 
 
 def safetensors(path, tensors, metadata=None):

@@ -276,12 +276,14 @@ CASES = [
         "rotation_config": {"r1": True, "r2": True, "r4": False, "online_r1_rotation": False},
         "hadamard_config": None}}), ["m.0", "m.1"], {}),
 
-    ("DeepSeek-V4's experts", lambda: unknown("I8", "F8_E8M0"), ["m.0"], {"m.1": LOOKS}),
-    ("MLX", lambda: unknown("U32", "U8", ("m.1.weight", "m.1.scales"), block=16), ["m.0"],
-     {"m.1": LOOKS}),
+    ("codes and scales of two programs", lambda: unknown(
+        "I8", "F8_E8M0", ("m.1.weight", "m.1.scales")), ["m.0"], {"m.1": LOOKS}),
+    ("words with scales of floats", lambda: unknown(
+        "U32", "BF16", ("m.1.weight", "m.1.scales"), block=16), ["m.0"], {"m.1": LOOKS}),
     ("SVDQuant, its scales transposed", lambda: beside({
         "m.1.qweight": ("I8", np.zeros((16, 32), np.uint8)),
-        "m.1.wscales": ("F8_E4M3", np.ones((4, 16), np.uint8))}), ["m.0"], {"m.1": LOOKS}),
+        "m.1.wscales": ("F8_E4M3", np.ones((4, 16), np.uint8))}), ["m.0"],
+     {"m.1": r"m.1.qweight is I8 \[16, 32\] of SVDQuant, which is not read; expected one of"}),
     ("FP-Quant", lambda: unknown("U8", "U8", ("m.1.qweight", "m.1.scales")), ["m.0"],
      {"m.1": LOOKS}),
     ("in tiles", lambda: beside({
@@ -292,9 +294,15 @@ CASES = [
         "scale": ("F8_E4M3", np.ones((16, 4), np.uint8))}), ["m.0"], {"codes": LOOKS}),
     ("torchao", lambda: unknown("U8", "F8_E4M3", ("m.1._weight_qdata", "m.1._weight_scale"),
                                 block=16), ["m.0"], {"m.1": LOOKS}),
+    ("bitsandbytes", lambda: beside({
+        "m.1.weight": ("U8", np.zeros((512, 1), np.uint8)),
+        "m.1.weight.quant_map": ("F32", np.zeros(16, np.float32)),
+        "m.1.weight.quant_state.bitsandbytes__nf4": ("U8", np.zeros(64, np.uint8)),
+        "m.1.weight.absmax": ("U8", np.zeros(16, np.uint8))}), ["m.0"],
+     {"m.1": r"m.1.weight is U8 \[512, 1\] of bitsandbytes, which is not read; expected one of"}),
     ("bytes alone", lambda: beside({
         "m.1.weight": ("U8", np.zeros((512, 1), np.uint8)),
-        "m.1.weight.absmax": ("U8", np.zeros(16, np.uint8))}), ["m.0"],
+        "m.1.weight.more": ("U8", np.zeros(16, np.uint8))}), ["m.0"],
      {"m.1": r"m.1.weight is U8 \[512, 1\] without scales, of a dialect that is not known"}),
     ("8 bits in a byte", lambda: unknown("I8", "F32", block=128), ["m.0"], {}),
     ("a scale of a row", lambda: beside({

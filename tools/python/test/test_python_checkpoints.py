@@ -86,6 +86,10 @@ class Checkpoints(unittest.TestCase):
         safetensors(self.file("x.safetensors"), {"w": ("F32", np.ones(2, np.float32))})
         with self.assertRaisesRegex(KeyError, "has no NVFP4 layer 'v'; it has 0"):
             nvfp4gemm.checkpoints.load(self.folder, names=["v"])
+        safetensors(self.file("x.safetensors"),
+                    {"q.weight": ("F8_E4M3", np.ones((16, 64), np.uint8))})
+        with self.assertRaisesRegex(KeyError, "has the layer 'q' in FP8, not in 4 bits; it has 0"):
+            nvfp4gemm.checkpoints.load(self.folder, names=["q"])
         with open(self.file("x.safetensors"), "wb") as out:
             out.write(b"\xff" * 9)
         with self.assertRaisesRegex(ValueError, "is no safetensors file: a header of"):

@@ -17,7 +17,7 @@ from nvfp4gemm import checkpoints
 
 ROWS, STACKED_ROWS = 192, 64  # of each part; multiples of 64, not of a tile's 128
 BOTH = {"both": ["bad", "good"]}
-WITH_TENSOR_SCALE = [name for name in files.DIALECTS if name not in files.MXFP4]
+WITH_TENSOR_SCALE = [name for name in files.DIALECTS if name not in files.MXFP4 + ("mlx",)]
 INPUT = {"modelopt": ".input_scale", "comfyui": ".input_scale", "comfyui_metadata": ".input_scale",
          "flux2": ".input_scale", "compressed_tensors": ".input_global_scale",
          "stacked": "_input_scale", "ggml": ".input_scale"}
@@ -96,7 +96,7 @@ class Fused(unittest.TestCase):
                            axis=1))
 
     def test_formats_without_a_tensor_scale(self):
-        for dialect in files.MXFP4:
+        for dialect in files.MXFP4 + ("mlx",):
             file = files.DIALECTS[dialect]()
             path, stem = self.write(file), stem_of(file)
             whole = checkpoints.load(path, fused=BOTH)

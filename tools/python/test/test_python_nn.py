@@ -26,6 +26,13 @@ HOPPER = GPU and torch.cuda.get_device_capability() == (9, 0)
 DEVICES = ["cpu", "cuda"] if HOPPER else ["cpu"]
 
 
+def stored(tensor):
+    """(type, array) of a tensor, as dialect_files writes them."""
+    if tensor.dtype == torch.bfloat16:
+        return "BF16", tensor.view(torch.int16).numpy().view(np.uint16)
+    return {torch.uint8: "U8", torch.float32: "F32"}[tensor.dtype], tensor.numpy()
+
+
 def linear(n, k, bias=True, device="cpu"):
     torch.manual_seed(n + k)
     return torch.nn.Linear(k, n, bias, dtype=torch.bfloat16, device=device)
@@ -172,7 +179,8 @@ class Layer(unittest.TestCase):
 
     def test_a_layer_that_is_not_read_does_not_keep_its_weights(self):
         for folder, said in (
-                (folder_files.unknown("I8", "F8_E8M0"), "4-bit elements of a dialect"),
+                (folder_files.unknown("U8", "F8_E8M0", ("m.1.data", "m.1.scale")),
+                 "4-bit elements of a dialect"),
                 (folder_files.two().index().without("b"), "m.1.weight is in b.safetensors, which"),
                 (folder_files.rotated([folder_files.online("m.1")]), "with a transform")):
             with self.subTest(said), tempfile.TemporaryDirectory() as path:
@@ -279,6 +287,22 @@ class AsTorchs(unittest.TestCase):
                              n * k // 2 + (0 if layer.bias is None else n))
             self.assertEqual(layer.dtype, torch.bfloat16)
             self.assertEqual(layer.half().dtype, torch.float16)
+
+    def test_what_a_state_dict_has_is_read_as_a_checkpoint(self):
+        for format_ in ("nvfp4", "mxfp4", "e2m1_ue8m0"):
+            w = torch.randn(144, 192).bfloat16()
+            layer = Linear(nvfp4gemm.quantize(w, format=format_), torch.randn(144).bfloat16())
+            if format_ == "nvfp4":
+                layer.input_scale = torch.tensor(0.25)
+            with tempfile.TemporaryDirectory() as folder:
+                dialect_files.safetensors(os.path.join(folder, "model.safetensors"), {
+                    f"m.up.{name}": stored(tensor) for name, tensor in layer.state_dict().items()})
+                layers, problems = checkpoints.load(folder, "cpu", strict=False)
+            self.assertEqual((problems, list(layers)), ([], ["m.up"]))
+            self.assertEqual(layers["m.up"].input_scale, 0.25 if format_ == "nvfp4" else None)
+            other = Linear(layers["m.up"], layers["m.up"].bias)
+            for name, tensor in layer.state_dict().items():
+                self.assertTrue(torch.equal(other.state_dict()[name], tensor), name)
 
     def test_an_empty_layer_takes_a_state_dict(self):
         for layer in self.layers():
