@@ -5,7 +5,11 @@ A plan holds everything but addresses, so that a call that was seen before fills
 addresses and launches. Nothing here synchronises, and torch's allocator orders the reuse of a
 workspace by the stream.
 """
+from __future__ import annotations
+
 import threading
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
 import torch
@@ -17,9 +21,9 @@ from nvfp4gemm._matrix import Matrix, constant_and_tensor, layout_number, row_by
 
 _MOST_PLANS = 4096  # then the oldest goes; a plan is about a kilobyte
 _TORCH = {number: Torch.dtype(number) for number in (abi.F16, abi.BF16, abi.F32)}
-_plans = {}
-_quantizers = {}
-_ready = set()
+_plans: dict[Any, Any] = {}
+_quantizers: dict[Any, _Quantizer] = {}
+_ready: set[int] = set()
 _thread = threading.local()
 _no_addresses = bytes(abi.GemmAddressesFields())
 # What torch's own compiled code asks; the public way makes an object of each answer.
@@ -27,18 +31,20 @@ _current_device = torch._C._cuda_getDevice
 _stream_of = torch._C._cuda_getCurrentRawStream
 
 
-def _empty_of_torch(size, _stride, dtype):
+def _empty_of_torch(size: Sequence[int], _stride: Sequence[int],
+                    dtype: torch.dtype) -> torch.Tensor:
     return torch.empty(size, dtype=dtype, device="cuda")
 
 
 # size, contiguous strides, dtype: on the current device. By it torch's compiled code allocates.
 try:
-    from torch._C._dynamo.guards import _empty_strided_cuda as _empty
+    from torch._C._dynamo.guards import (  # type: ignore[attr-defined]
+        _empty_strided_cuda as _empty)
 except ImportError:
     _empty = _empty_of_torch
 
 
-def _capability(device):
+def _capability(device: Any) -> int:
     major, minor = torch.cuda.get_device_capability(device)
     return 10 * major + minor
 
@@ -46,11 +52,12 @@ def _capability(device):
 class _Plan:
     """Lives as long as somebody runs it, even when it was dropped from the table meanwhile."""
 
-    def __init__(self, desc, capability):
+    def __init__(self, desc: Any, capability: int) -> None:
         self._make(desc, abi.workspace_bytes(desc, capability), abi.lib.nvfp4_gemm_plan_create,
                    desc)
 
-    def _make(self, desc, workspace_bytes, create, described):
+    def _make(self, desc: Any, workspace_bytes: int, create: Callable[..., int],
+              described: Any) -> None:
         self.workspace_bytes = workspace_bytes
         if workspace_bytes:
             workspace = torch.empty(workspace_bytes, dtype=torch.uint8, device="cuda")
@@ -58,12 +65,12 @@ class _Plan:
         self.handle = abi.c_void_p()
         abi.check(create(described, self.handle))
 
-    def __del__(self, destroy=abi.lib.nvfp4_gemm_plan_destroy):
+    def __del__(self, destroy: Any = abi.lib.nvfp4_gemm_plan_destroy) -> None:
         if getattr(self, "handle", None):
             destroy(self.handle)
 
 
-def _enter(device):
+def _enter(device: Any) -> bool:
     """True if the device is the current one, and its context this thread's; its kernels are loaded,
     so that a stream under capture need not."""
     if device != _current_device():
@@ -77,18 +84,18 @@ def _enter(device):
     return True
 
 
-def _make_plan(key, device, arguments):
+def _make_plan(key: Any, device: Any, arguments: Any) -> Any:
     return _keep(key, _Plan(describe(Torch, *arguments), _capability(device)))
 
 
-def _keep(key, plan):
+def _keep(key: Any, plan: Any) -> Any:
     while len(_plans) >= _MOST_PLANS:
         _plans.pop(next(iter(_plans)), None)
     _plans[key] = plan
     return plan
 
 
-def _signature(packed):
+def _signature(packed: Matrix) -> tuple[Any, ...]:
     """What a plan depends on in a Matrix, made once: where it lies, shape, layout, what scales
     it."""
     try:
@@ -102,18 +109,20 @@ def _signature(packed):
         return packed._signature
 
 
-def _lend(plan, to):
+def _lend(plan: Any, to: Any) -> torch.Tensor:
     """Memory for the plan's workspace, which the caller keeps until it has launched."""
     workspace = _empty((plan.workspace_bytes,), (1,), torch.uint8)
     to.workspace, to.workspace_bytes = workspace.data_ptr(), plan.workspace_bytes
     return workspace
 
 
-def _of(tensor):
+def _of(tensor: torch.Tensor | None) -> Any:
     return None if tensor is None else (tensor.get_device(), tensor.dtype, tensor.stride())
 
 
-def mm(a, b, m, type_, bias, c, d, order, numbers, gate=None, maxima=None):
+def mm(a: Any, b: Matrix, m: int, type_: int, bias: torch.Tensor | None, c: torch.Tensor | None,
+       d: Any, order: int, numbers: Any, gate: Any = None,
+       maxima: Any = None) -> torch.Tensor:
     """Into d, or a new d of that type. The key of a plan has all of `numbers` and of the gate's,
     whatever they are."""
     codes = b.codes
@@ -122,7 +131,8 @@ def mm(a, b, m, type_, bias, c, d, order, numbers, gate=None, maxima=None):
         with torch.cuda.device(index):
             return mm(a, b, m, type_, bias, c, d, order, numbers, gate, maxima)
     packed = isinstance(a, Matrix)
-    at_a, at_b = packed and a.places(Torch), b.places(Torch)
+    at_a: Any = a.places(Torch) if packed else None
+    at_b = b.places(Torch)
     if b.moved_to(at_b) or packed and a.moved_to(at_a):
         return mm(a.current() if packed else a, b.current(), m, type_, bias, c, d, order, numbers,
                   gate, maxima)
@@ -134,8 +144,8 @@ def mm(a, b, m, type_, bias, c, d, order, numbers, gate=None, maxima=None):
     fresh = d is None
     if fresh:
         d = _empty((m, b.rows), (b.rows, 1), _TORCH[type_])
-    key = (_signature(a) if packed else (m, *_of(a)), _signature(b), type_ if fresh else _of(d),
-           _of(bias), _of(c), numbers)
+    key: Any = (_signature(a) if packed else (m, *_of(a)), _signature(b),
+                type_ if fresh else _of(d), _of(bias), _of(c), numbers)
     if gate is not None:
         key += (_signature(gate.b2), _of(gate.bias2), *gate[2:])
     if maxima is not None:
@@ -173,13 +183,13 @@ def mm(a, b, m, type_, bias, c, d, order, numbers, gate=None, maxima=None):
 class _GroupedPlan(_Plan):
     """Of a description of all groups, which is read when the plan is made."""
 
-    def __init__(self, desc, groups, capability):
+    def __init__(self, desc: Any, groups: Any, capability: int) -> None:
         size = abi.c_uint64()
         abi.check(abi.lib.nvfp4_grouped_workspace_bytes(groups, capability, size))
         self._make(desc, size.value, abi.lib.nvfp4_grouped_plan_create, groups)
 
 
-def grouped(operands, ends, rows_hint, gate=None):
+def grouped(operands: Any, ends: torch.Tensor, rows_hint: int, gate: Any = None) -> Any:
     """Into d of operands, which are describe()'s."""
     a, b, d, order, bias, _, numbers = operands
     index = b.codes.get_device()
@@ -187,7 +197,8 @@ def grouped(operands, ends, rows_hint, gate=None):
         with torch.cuda.device(index):
             return grouped(operands, ends, rows_hint, gate)
     packed = isinstance(a, Matrix)
-    at_a, at_b = packed and a.places(Torch), b.places(Torch)
+    at_a: Any = a.places(Torch) if packed else None
+    at_b = b.places(Torch)
     if b.moved_to(at_b) or packed and a.moved_to(at_a):
         return grouped((a.current() if packed else a, b.current(), *operands[2:]), ends, rows_hint,
                        gate)
@@ -195,7 +206,7 @@ def grouped(operands, ends, rows_hint, gate=None):
         at_b2 = gate.b2.places(Torch)
         if gate.b2.moved_to(at_b2):
             return grouped(operands, ends, rows_hint, gate._replace(b2=gate.b2.current()))
-    key = ("grouped", b.groups, _signature(a) if packed else (a.shape, *_of(a)), _signature(b),
+    key: Any = ("grouped", b.groups, _signature(a) if packed else (a.shape, *_of(a)), _signature(b),
            _of(d), order, _of(bias), numbers, rows_hint)
     if gate is not None:
         key += (_signature(gate.b2), _of(gate.bias2), *gate[2:])
@@ -234,7 +245,8 @@ class _Quantizer:
     """What calls with the same sizes share: the descriptor without addresses, and what they
     allocate."""
 
-    def __init__(self, rows, k, x_ld, x_dtype, scale_layout, mode, format):
+    def __init__(self, rows: int, k: int, x_ld: int, x_dtype: torch.dtype, scale_layout: str,
+                 mode: int, format: str) -> None:
         desc = abi.QuantizeDescFields(
             rows=rows, k=k, x_ld=x_ld, x_type=Torch.type_of(x_dtype), codes_ld=2 * row_bytes(k),
             scale_layout=layout_number(scale_layout), tensor_scale=1.0, tensor_scale_mode=mode,
@@ -247,7 +259,7 @@ class _Quantizer:
         self.scales = (scale_bytes(rows, k, scale_layout, format),), (1,)
 
 
-def _quantizer_of(*key):
+def _quantizer_of(*key: Any) -> _Quantizer:
     found = _quantizers.get(key)
     if found is None:
         if len(_quantizers) >= _MOST_PLANS:
@@ -256,7 +268,7 @@ def _quantizer_of(*key):
     return found
 
 
-def _mode_of(tensor_scale):
+def _mode_of(tensor_scale: Any) -> int:
     if tensor_scale is None:
         return abi.SCALE_BY_AMAX
     if isinstance(tensor_scale, str):  # "rows"
@@ -264,7 +276,7 @@ def _mode_of(tensor_scale):
     return abi.SCALE_ON_DEVICE if isinstance(tensor_scale, torch.Tensor) else abi.SCALE_BY_VALUE
 
 
-def quantize(x, tensor_scale, scale_layout, format):
+def quantize(x: torch.Tensor, tensor_scale: Any, scale_layout: str, format: str) -> tuple[Any, ...]:
     """(codes, scales, rows, k, tensor_scale, scale_layout, format) of x."""
     index = x.get_device()
     if not _enter(index):
@@ -295,7 +307,7 @@ def quantize(x, tensor_scale, scale_layout, format):
     return codes, scales, rows, k, tensor_scale, scale_layout, format
 
 
-def dequantize(packed, number):
+def dequantize(packed: Matrix, number: int) -> torch.Tensor:
     index = packed.codes.get_device()
     if not _enter(index):
         with torch.cuda.device(index):
@@ -316,7 +328,7 @@ def dequantize(packed, number):
     return x
 
 
-def convert_scales(packed, scales, scale_layout):
+def convert_scales(packed: Matrix, scales: torch.Tensor, scale_layout: str) -> Any:
     index = scales.get_device()
     if not _enter(index):
         with torch.cuda.device(index):

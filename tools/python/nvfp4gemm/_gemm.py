@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: MIT
 """A product's arrays as the library's GemmDesc."""
+from __future__ import annotations
+
 from collections import namedtuple
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TYPE_CHECKING
 
 from nvfp4gemm import _fields, abi
 from nvfp4gemm._door import ld_of
 from nvfp4gemm._matrix import Matrix, constant_and_tensor, layout_number, number_of, row_bytes
+from nvfp4gemm._types import Array, Arrays
 
 
-def codes_ld(arrays, packed):
+def codes_ld(arrays: Arrays, packed: Matrix) -> int:
     """In elements, two to a byte: rows of a slice lie further apart than they are long."""
     if packed.rows <= 1:
         return 2 * row_bytes(packed.k)
-    return 2 * arrays.strides(packed.codes)[0]
+    return 2 * int(arrays.strides(packed.codes)[0])
 
 
 _OF_ALL, _OF_GATES = _fields.numbers(gated=False), _fields.numbers(gated=True)
@@ -32,7 +36,8 @@ else:
     Gate = namedtuple("Gate", ("b2", "bias2", *_OF_GATES))
 
 
-def _set_numbers(desc, names, numbers):
+def _set_numbers(desc: abi.GemmDescFields, names: Mapping[str, str],
+                 numbers: Sequence[Any]) -> None:
     for name, value in zip(names, numbers):
         if name in _WORDS:
             value = number_of(value, _WORDS[name], name)
@@ -46,7 +51,8 @@ class Maxima(NamedTuple):
     row_amax: object
 
 
-def describe_gate(arrays, desc, b, gate, alpha, factor_of_a):
+def describe_gate(arrays: Arrays, desc: abi.GemmDescFields, b: Matrix, gate: Gate, alpha: float,
+                  factor_of_a: float) -> None:
     """Fields of the second matrix, which lies as b does."""
     b2 = gate.b2
     desc.b2, desc.b2_scales = arrays.address(b2.codes), arrays.address(b2.scales)
@@ -61,7 +67,9 @@ def describe_gate(arrays, desc, b, gate, alpha, factor_of_a):
     _set_numbers(desc, _OF_GATES, gate[2:])
 
 
-def describe(arrays, a, b, d, order, bias, c, numbers, gate=None, maxima=None):
+def describe(arrays: Arrays, a: Any, b: Matrix, d: Array, order: int, bias: Array | None,
+             c: Array | None, numbers: Numbers, gate: Gate | None = None,
+             maxima: Maxima | None = None) -> abi.GemmDescFields:
     """The GemmDesc, addresses and all, of operands that came through the door."""
     desc = abi.GemmDescFields(m=d.shape[0], n=d.shape[1], k=b.k, l=1)
     _set_numbers(desc, _OF_ALL, numbers)
@@ -106,7 +114,7 @@ def describe(arrays, a, b, d, order, bias, c, numbers, gate=None, maxima=None):
     return desc
 
 
-def group_alphas(operands, gate=None):
+def group_alphas(operands: Any, gate: Gate | None = None) -> list[Any]:
     """What takes the place of alpha in b's groups, and in those of the gate's b2: float32 [groups],
     each times its group's tensor scale; None where all groups have one tensor scale. operands are
     describe()'s, and the order of the factors is its order.
@@ -122,10 +130,13 @@ def group_alphas(operands, gate=None):
     return [one if one is None or factor == 1 else one * factor for one in scales]
 
 
-def describe_grouped(arrays, operands, ends, rows_hint, gate, alphas):
+def describe_grouped(arrays: Arrays, operands: Any, ends: Array, rows_hint: int,
+                     gate: Gate | None,
+                     alphas: Sequence[Any]) -> tuple[abi.GemmDescFields, abi.GroupedDescFields]:
     """(The GemmDesc of all groups, the GroupedDesc that points to it); operands are describe()'s,
     alphas group_alphas()'s."""
-    b, desc = operands[1], describe(arrays, *operands, gate)
+    arguments = (*operands, gate)
+    b, desc = operands[1], describe(arrays, *arguments)
     desc.n, desc.l = b.rows_of_a_group, b.groups
     desc.b_batch_stride = b.rows_of_a_group * codes_ld(arrays, b)
     desc.b_scales_batch_stride_bytes = b.bytes_of_a_group

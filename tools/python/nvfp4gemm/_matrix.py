@@ -25,6 +25,7 @@ class Matrix:
     the door; replace() makes another matrix."""
 
     _traced = False
+    _signature: tuple[Any, ...]  # what _device keeps plans by
 
     def __init__(self, codes: Array, scales: Array, rows: int, k: int, tensor_scale: Any = 1.0,
                  scale_layout: str = "128x4", format: str = "nvfp4") -> None:

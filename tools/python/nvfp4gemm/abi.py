@@ -10,11 +10,16 @@ cannot hold, raises with its name. NVFP4GEMM_LIBRARY names the library's file.
 Without it: the one beside this file, which the wheel carries; then libnvfp4gemm.so.0 of the
 system's loader.
 """
+from __future__ import annotations
+
 import ctypes
 import operator
 import os
-from ctypes import (POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint64,
-                    c_void_p, addressof)
+from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t
+# For programs and the modules above.
+from ctypes import addressof as addressof, c_float as c_float
+from ctypes import c_uint64 as c_uint64, c_void_p as c_void_p
+from typing import Any, ClassVar
 
 from nvfp4gemm._fields import types_of
 
@@ -38,15 +43,16 @@ class _Sized(ctypes.Structure):
     whose values are known to fit; the classes below, which programs use, look at each."""
     __slots__ = ()
 
-    def __init__(self, **fields):
+    def __init__(self, **fields: Any) -> None:
         super().__init__(struct_size=ctypes.sizeof(type(self)), **fields)
 
 
 class _Checked:
     """Setting a field that there is not, or to what it cannot hold, raises with its name."""
     __slots__ = ()
+    _fields_: ClassVar[Any]
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: Any) -> None:
         what = f"{type(self).__name__}.{name}"
         kind = dict(self._fields_).get(name)
         if kind is None:
@@ -139,18 +145,18 @@ class Error(RuntimeError):
     """What the library refuses. `status` is the number of nvfp4_gemm.h, `name` its name; the text
     ends with the library's sentence."""
 
-    def __init__(self, status):
+    def __init__(self, status: int) -> None:
         self.status = status
         self.name = lib.nvfp4_status_name(status).decode()
         super().__init__(f"{self.name}: {lib.nvfp4_last_error().decode()}")
 
 
-def check(status):
+def check(status: int) -> None:
     if status != 0:
         raise Error(status)
 
 
-def _open():
+def _open() -> ctypes.CDLL:
     beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libnvfp4gemm.so.0")
     path = os.environ.get("NVFP4GEMM_LIBRARY") or (
         beside if os.path.exists(beside) else "libnvfp4gemm.so.0")
@@ -159,7 +165,7 @@ def _open():
     except OSError as error:
         raise ImportError(
             f"nvfp4gemm: {error}; NVFP4GEMM_LIBRARY can name the library's file") from None
-    for name, result, *arguments in [
+    functions: list[tuple[Any, ...]] = [
         ("nvfp4_version", c_int32),
         ("nvfp4_build_info", c_char_p),
         ("nvfp4_status_name", c_char_p, c_int32),
@@ -210,7 +216,8 @@ def _open():
         ("nvfp4_dequantize_reference", c_int32, POINTER(QuantizeDescFields)),
         ("nvfp4_fused_quantize", c_int32, POINTER(FusedQuantizeDescFields), c_void_p),
         ("nvfp4_fused_quantize_host", c_int32, POINTER(FusedQuantizeDescFields)),
-    ]:
+    ]
+    for name, result, *arguments in functions:
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     return library
@@ -219,14 +226,14 @@ def _open():
 lib = _open()
 
 
-def workspace_bytes(desc, compute_capability):
+def workspace_bytes(desc: ctypes.Structure, compute_capability: int) -> int:
     """Of device memory, which desc.workspace needs on such a device."""
     size = c_uint64()
     check(lib.nvfp4_gemm_workspace_bytes(desc, compute_capability, size))
     return size.value
 
 
-def describe(desc, compute_capability, sm_count):
+def describe(desc: ctypes.Structure, compute_capability: int, sm_count: int) -> PlanInfo:
     """The plan that such a device would follow, as a PlanInfo. Needs no GPU, no address in desc. A
     B200 has compute capability 100 and 148 SMs, an H200 90 and 132."""
     info = PlanInfo()
@@ -234,15 +241,15 @@ def describe(desc, compute_capability, sm_count):
     return info
 
 
-def variant_names(compute_capability):
+def variant_names(compute_capability: int) -> list[str]:
     """Of the variants that such a device can run, as desc.variant takes them."""
-    names = []
+    names: list[str] = []
     while name := lib.nvfp4_variant_name(compute_capability, len(names)):
         names.append(name.decode())
     return names
 
 
-def explain(desc, compute_capability, sm_count):
+def explain(desc: ctypes.Structure, compute_capability: int, sm_count: int) -> str:
     """Which kernel such a device would run, and why: lines of text. Needs no GPU, no address in
     desc. A B200 has compute capability 100 and 148 SMs, an H200 90 and 132."""
     text = ctypes.create_string_buffer(8192)
