@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The general epilogue of both kernels: from fp32 sums in shared memory to D of any type and order,
-// with C, bias, tensor scales and activation (epilogue.h). Each kernel also has its own fast
+// The general epilogue of all families: from fp32 sums in shared memory to D of any type and order,
+// with C, bias, tensor scales and activation (epilogue.h). Each family also has its own fast
 // epilogue.
 //
 // A thread takes four neighbouring columns of some rows. A kernel inlines this code in one or two

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The epilogue of gated products for both kernels. It makes D, of any type and order, from two fp32
-// sums per element in shared memory (gate.h). A thread has four neighbouring columns of some rows,
-// as in store_general.
+// The epilogue of gated products for sm_90a and sm_100a. It makes D, of any type and order, from
+// two fp32 sums per element in shared memory (gate.h). A thread has four neighbouring columns of
+// some rows, as in store_general.
 #pragma once
 
 #include <cstdint>

@@ -117,8 +117,7 @@ struct Sm100Tile {
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr bool kWorkspaceTokens = false;
   static constexpr bool kUe8m0Weights = true;  // and tokens
-  // K partitions: 1, 2 or 4. Tiles of 256 tokens, and pairs, are for problems that fill the machine
-  // without split-K.
+  // K partitions: 1, 2 or 4. Pairs are for problems that fill the machine without split-K.
   static constexpr uint32_t kMaxSplit = kTokens <= 128 && kCtas == 1 && !kGated ? 4 : 1;
   static constexpr uint32_t kDecodingWarps = 0;
 

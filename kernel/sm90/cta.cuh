@@ -83,7 +83,7 @@ __device__ uint32_t next_tile(const Sm90Params& p, uint32_t index) {
 }
 
 // Whether a launch needs more than the fast epilogue. The host never launches a tile's fast entry
-// for such a product (host/run/launch.cc), so that entry has no code for it.
+// for such a product (host/family/sm90.cc), so that entry has no code for it.
 template <typename Tile>
 __device__ bool has_general_epilogue(const Sm90Params& p) {
   if (Tile::kGated) return !Tile::kPlain;
@@ -239,7 +239,7 @@ __device__ uint32_t stages_of_all_tiles(const Cta90<Tile>& cta) {
 
 // The k-block of a warp that takes every n-th one of all tiles. It passes an end of K at most once
 // per step: with several tiles no K partition has fewer k-blocks than there are such warps
-// (plan/sm90.cc). There is no branch, because the loads before one would have to finish.
+// (host/plan/variant.h). There is no branch, because the loads before one would have to finish.
 template <bool kSeveralTiles>
 struct StageOfAllTiles {
   uint32_t stage, end;  // of the K partition

@@ -80,7 +80,7 @@ struct A16Operand<Sm90TokenType::bf16> {
 
 // UE8M0 scales: 2^(byte - 127), 0xFF is NaN. They restore a code's 2^-126 except for 2^-2, which
 // every byte leaves room for: element * scale * 2^-2 is at most 1.5 * 2^127 and a multiple of
-// 2^-130, so it is exact in bf16 (test/gemm/ue8m0.cc).
+// 2^-130, so it is exact in bf16 (test/gemm/formats.cc).
 struct Ue8m0Operand : A16Operand<Sm90TokenType::bf16> {
   static constexpr bool kUe8m0 = true;
 

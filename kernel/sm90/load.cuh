@@ -200,7 +200,7 @@ __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlo
   }
 }
 
-// Rows of a TMA box for tokens straight from A (host/run/launch.cc). If a problem has fewer tokens
+// Rows of a TMA box for tokens straight from A (host/family/sm90.cc). If a problem has fewer tokens
 // than a wide tile, a box has no other rows: writing zeros for them took longer than loading rows.
 // For 40 tokens in a tile of 128 it took twice the time of 128 tokens (docs/notebook.md).
 template <typename Tile>

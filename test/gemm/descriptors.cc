@@ -83,7 +83,7 @@ TEST_CASE("a step's scales take as many columns as CUTLASS gives them") {
   };
   using Narrow = nvfp4::Sm100Tile<64>;
   using Square = nvfp4::Sm100Tile<128>;
-  using Wide = nvfp4::Sm100Tile<256>;
+  using Wide = nvfp4::Sm100Tile_256x256;  // each CTA of the pair has the scales of all tokens
   CHECK(columns(64, "SFA_MMA") == Narrow::kWeightScaleColumns);
   CHECK(columns(64, "SFB_MMA") == Narrow::kTokenScaleColumns);
   CHECK(columns(128, "SFA_MMA") == Square::kWeightScaleColumns);

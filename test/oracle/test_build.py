@@ -284,6 +284,15 @@ class Files(unittest.TestCase):
                     [f"2: a filter of Catch2 reads {sign} in a test's name as its own"]
                     if sign else [])
 
+    def test_a_comment_names_files_that_are_there(self):
+        licence = "// SPDX-License-Identifier: MIT\n"
+        for path, stale in (("host/plan/variant.h", False), ("plan/variant.h", False),
+                            ("plan/gone.cc", True), ("gone.cuh", True), ("family/NAME.cc", False),
+                            ("cutlass/gone.h", False), ("cuda.h", False)):
+            self.assertEqual(self.found("a.cc", f"{licence}int a;  // as in {path}.\n"),
+                             [f"2: a comment names {path}, which is not there"] if stale else [])
+            self.assertEqual(self.found("a.cc", f'{licence}f("{path}");\n'), [])
+
     def test_a_program_decides_nothing_by_the_words_of_a_message(self):
         for line, found in (
                 ('if (std::strncmp(error.what(), "no", 2) == 0) return;', True),

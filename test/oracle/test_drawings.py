@@ -51,6 +51,22 @@ class Drawings(unittest.TestCase):
                                                                                 name)) as old:
                     self.assertEqual(new.read(), old.read(), f"{name}: make drawings")
 
+    def test_the_tiles_are_those_that_are_compiled(self):
+        """In both drawings, in their text and in the sentences of the page around them."""
+        with open(os.path.join(ROOT, "kernel", "sm100", "tiles.def"), encoding="utf-8") as file:
+            tiles = re.findall(r"^SM100_TILE\((\d+), +(\d+)\)", file.read(), re.M)
+        self.assertGreater(len(tiles), 1)
+        for name in ("shared-memory.svg", "tensor-memory.svg"):
+            with open(os.path.join(DRAWN, name), encoding="utf-8") as file:
+                self.assertEqual(re.findall(r">(\d+) weights x (\d+) tokens", file.read()), tiles)
+        with open(os.path.join(ROOT, "kernel", "sm100", "README.md"), encoding="utf-8") as file:
+            page = " ".join(file.read().split())
+        named = [(weights, tokens)
+                 for weights, every in re.findall(
+                     r"(\d+) weights(?: \(rows of B\))? x ((?:\d+(?:, | or )?)+) tokens", page)
+                 for tokens in re.findall(r"\d+", every)]
+        self.assertEqual(named, tiles)
+
     def test_a_scale_is_drawn_where_the_library_puts_it(self):
         library = nvfp4.load()
         drawn = {}  # byte -> (row, block of 16 along K)

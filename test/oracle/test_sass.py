@@ -2,6 +2,7 @@
 """tools/gates/sass.py reads machine code right: control bits, loops, and the cheapest way through
 them."""
 import os
+import re
 import sys
 import unittest
 
@@ -132,6 +133,18 @@ class Sass(unittest.TestCase):
         self.assertGreater(len(most), 500)
         with open(path, encoding="utf-8") as text:
             self.assertEqual(sass.lines_of(most.items()), text.read().splitlines()[3:])
+
+
+class Comments(unittest.TestCase):
+    def test_the_kernel_states_the_clocks_of_the_table(self):
+        gates = os.path.dirname(sass.__file__)
+        with open(os.path.join(gates, "sass.txt"), encoding="utf-8") as file:
+            clocks = [int(each) for each in re.findall(r"sm100\S*.*stall clocks a step (\d+)",
+                                                       file.read())]
+        with open(os.path.join(gates, "../../kernel/sm100/mma.cuh"), encoding="utf-8") as file:
+            words = " ".join(file.read().replace("//", " ").split())
+        stated = re.search(r"A step takes (\d+) to (\d+) clocks to issue", words)
+        self.assertEqual([int(each) for each in stated.groups()], [min(clocks), max(clocks)])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 
 BANDS = ("#9dbbe0", "#b5e3f5", "#9dd3a0", "#e8dc8a")
 WEIGHTS, TOKENS, WEIGHT_SCALES, TOKEN_SCALES = "#9dbbe0", "#9dd3a0", "#4477aa", "#228833"
+STAGING = "#ee9944"
 
 
 def words_at(x, y, words, anchor, size):
@@ -74,16 +75,23 @@ def swizzle(path):
     svg.save(path)
 
 
+def heading(label, n):
+    """What a row of kernel/sm100/tiles.def is called above its drawing."""
+    weights, tokens = label.split("x")
+    of_pair = ", one CTA of a pair" if n["ctas"] == 2 else ""
+    return f"{weights} weights x {tokens} tokens{of_pair}"
+
+
 def shared_memory(path, tiles):
     svg = Svg(900, 60 + 70 * len(tiles),
               "Shared memory of a CTA on 10.x: the ring, operand by operand")
     regions = (("weights_at", "tokens_at", WEIGHTS, "weights"),
                ("tokens_at", "weight_scales_at", TOKENS, "tokens"),
                ("weight_scales_at", "token_scales_at", WEIGHT_SCALES, "scales of weights"),
-               ("token_scales_at", "barriers_at", TOKEN_SCALES, "scales of tokens"))
-    for number, (tokens, n) in enumerate(tiles.items()):
+               ("token_scales_at", "staging_at", TOKEN_SCALES, "scales of tokens"))
+    for number, (label, n) in enumerate(tiles.items()):
         y = 50 + 70 * number
-        svg.text(10, y, f"128 weights x {tokens} tokens: {n['stages']} stages, {n['bytes']} bytes")
+        svg.text(10, y, f"{heading(label, n)}: {n['stages']} stages, {n['bytes']} bytes")
         unit = 870 / n["bytes"]
         for begin, end, colour, what in regions:
             slot = (n[end] - n[begin]) // n["stages"]
@@ -94,8 +102,12 @@ def shared_memory(path, tiles):
                         str(stage) if unit * slot > 14 else "")
             if not what.startswith("scales"):
                 svg.text(10 + unit * n[begin], y + 46, what, size=10)
-        svg.text(10 + unit * n["bytes"], y + 46, "scales of weights, of tokens, barriers", "end",
-                 10)
+        staging = n["barriers_at"] - n["staging_at"]
+        if staging:
+            svg.box(10 + unit * n["staging_at"], y + 8, unit * staging, 26, STAGING,
+                    f"byte {n['staging_at']}: staging buffers of the epilogue, {staging} bytes")
+        last = "staging, barriers" if staging else "barriers"
+        svg.text(10 + unit * n["bytes"], y + 46, f"scales of weights, of tokens, {last}", "end", 10)
         svg.box(10 + unit * n["barriers_at"], y + 8, 3, 26, "#cc3311",
                 f"byte {n['barriers_at']}: barriers")
     svg.save(path)
@@ -103,14 +115,16 @@ def shared_memory(path, tiles):
 
 def tensor_memory(path, tiles):
     svg = Svg(900, 70 + 70 * len(tiles), "Tensor memory of a CTA on 10.x: 128 lanes, 512 columns")
-    for number, (tokens, n) in enumerate(tiles.items()):
+    for number, (label, n) in enumerate(tiles.items()):
         y, unit = 50 + 70 * number, 870 / 512
-        svg.text(10, y, f"128 weights x {tokens} tokens: {n['columns_used']} columns used, "
+        svg.text(10, y, f"{heading(label, n)}: {n['columns_used']} columns used, "
                         f"{n['columns_allocated']} allocated")
         svg.box(10, y + 8, unit * 512, 26, "#eeeeee", "what there is")
-        svg.box(10, y + 8, unit * n["accumulator_columns"], 26, "#ee9944",
-                f"column 0: {n['accumulator_columns']} of sums, a token each, a weight a lane",
-                "sums")
+        columns = n["scale_columns_at"] // n["accumulators"]
+        for accumulator in range(n["accumulators"]):
+            svg.box(10 + unit * accumulator * columns, y + 8, unit * columns, 26, "#ee9944",
+                    f"column {accumulator * columns}: {columns} of sums, a token each, a weight a "
+                    "lane", "sums")
         at = n["scale_columns_at"]
         for stage in range(n["stages"]):
             for step in range(n["steps"]):
@@ -120,7 +134,7 @@ def tensor_memory(path, tiles):
                             f"column {at}: scales of {what}, stage {stage}, step {step}")
                     at += n[columns]
         if at != n["columns_used"]:
-            sys.exit(f"{tokens} tokens: {at} columns drawn, {n['columns_used']} used")
+            sys.exit(f"{label}: {at} columns drawn, {n['columns_used']} used")
     svg.text(
         10, 55 + 70 * len(tiles),
         "After the sums, stage after stage and step after step: scales of "
@@ -132,8 +146,8 @@ def main(numbers, folder):
     tiles = collections.defaultdict(dict)
     with open(numbers, encoding="ascii") as lines:
         for line in lines:
-            tokens, name, value = line.split()
-            tiles[int(tokens)][name] = int(value)
+            label, name, value = line.split()
+            tiles[label][name] = int(value)
     os.makedirs(folder, exist_ok=True)
     scale_tile(os.path.join(folder, "scale-tile.svg"))
     swizzle(os.path.join(folder, "swizzle.svg"))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What tools/draw/draw.py draws, out of the kernel's own headers: a line "tile name value" each.
+// What tools/draw/draw.py draws, out of the kernel's own headers: a line "tile name value" each,
+// for every tile that the kernel is compiled for (kernel/sm100/tiles.def).
 #include <cstdio>
 
 #include "kernel/common/offset.h"
@@ -7,21 +8,22 @@
 
 namespace {
 
-template <uint32_t kTokens>
-void print() {
-  using Tile = nvfp4::Sm100Tile<kTokens>;
-  const auto line = [](const char* name, uint32_t value) {
-    std::printf("%u %s %u\n", kTokens, name, value);
+template <typename Tile>
+void print(const char* label) {
+  const auto line = [&](const char* name, uint32_t value) {
+    std::printf("%s %s %u\n", label, name, value);
   };
+  line("ctas", Tile::kCtas);
   line("stages", Tile::kStages);
   line("steps", Tile::kSteps);
   line("weights_at", NVFP4_OFFSET_OF(typename Tile::Ring, weights));
   line("tokens_at", NVFP4_OFFSET_OF(typename Tile::Ring, tokens));
   line("weight_scales_at", NVFP4_OFFSET_OF(typename Tile::Ring, weight_scales));
   line("token_scales_at", NVFP4_OFFSET_OF(typename Tile::Ring, token_scales));
+  line("staging_at", Tile::kStagingAt);
   line("barriers_at", Tile::kBarriersAt);
   line("bytes", Tile::kSharedBytes);
-  line("accumulator_columns", Tile::kTokens);
+  line("accumulators", Tile::kAccumulators);
   line("scale_columns_at", Tile::kScaleColumnsAt);
   line("weight_scale_columns", Tile::kWeightScaleColumns);
   line("token_scale_columns", Tile::kTokenScaleColumns);
@@ -32,8 +34,8 @@ void print() {
 }  // namespace
 
 int main() {
-  print<64>();
-  print<128>();
-  print<256>();
+#define SM100_TILE(weights, tokens) \
+  print<nvfp4::Sm100Tile_##weights##x##tokens>(#weights "x" #tokens);
+#include "kernel/sm100/tiles.def"
   return 0;
 }

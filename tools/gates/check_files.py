@@ -11,6 +11,13 @@ import sys
 import check_english
 
 CODE = re.compile(r"\.(c|cc|h|cu|cuh|py|sh|mk|rs)$|^Makefile$")
+# A file that a comment names, and what stands for any name there.
+NAMED = re.compile(r"(?<![\w/.$*<>}{-])((?:[\w.-]+/)*[\w-]{2,}\."
+                   r"(?:cc|h|cu|cuh|py|sh|mk|def|md|txt|csv|svg))(?![\w*/(]|\.\w)")
+STANDS_FOR = re.compile(r"(^|/)[A-Z]+\.\w+$")
+COMMENT = re.compile(r"(?:^|\s)(//.*|/?\*.*)$|(?:^|\s)(#.*)$")
+# Bare names that are no file's of this tree: other projects' and instructions'.
+NO_FILES = {"add.cc", "eval_better_bench.py", "fast.cu", "mad.cc", "sub.cc"}
 # Others' text, or text that a test made: as it came.
 AS_IT_CAME = re.compile(r"^bench/results/|/golden/|\.inputs$")
 # Limit for a line in CODE. Tables may be wider: what clang-format is told to leave alone, make's
@@ -28,7 +35,7 @@ SIGNS_OF_FILTERS = re.compile(r'[,\[\]"\\]|^[~*]|\*$')
 TABS = re.compile(r"(^|/)(Makefile|rules)$|\.(mk|md|awk)$")
 
 
-def findings(name):
+def findings(name, paths):
     with open(name, "rb") as file:
         text = file.read()
     if b"\0" in text:
@@ -55,10 +62,35 @@ def findings(name):
                                 text=True, check=False)
         if parsed.returncode:
             yield f"no script: {parsed.stderr.strip()}"
+    if CODE.search(name) or name.endswith(".def"):
+        yield from stale_paths(text.decode("utf-8"), *paths)
     if name.endswith(".cc"):
         yield from test_names(text.decode("utf-8"))
     if CODE.search(name) and b"SPDX-License-Identifier: MIT" not in b"\n".join(lines[:2]):
         yield "no licence in its first two lines"
+
+
+def known_paths():
+    """Every end of a path of the tree, and every folder."""
+    listed = subprocess.run(["git", "ls-files"], capture_output=True, text=True, check=False)
+    ends, folders = set(), set()
+    for path in listed.stdout.splitlines():
+        parts = path.split("/")
+        ends.update("/".join(parts[at:]) for at in range(len(parts)))
+        folders.update(parts[:-1])
+    return ends, folders
+
+
+def stale_paths(text, ends, folders):
+    """Files that a comment names and nobody has: paths that begin in a folder of the tree, and bare
+    names of sources other than headers, which may be a compiler's."""
+    for number, line in enumerate(text.split("\n"), 1):
+        comment = COMMENT.search(line)
+        for path in NAMED.findall(comment[0]) if comment else ():
+            folder, _, name = path.partition("/")
+            ours = folder in folders if name else re.search(r"\.(cc|cu|cuh|py|mk|def)$", path)
+            if ours and path not in ends and path not in NO_FILES and not STANDS_FOR.search(path):
+                yield f"{number}: a comment names {path}, which is not there"
 
 
 def test_names(text):
@@ -82,7 +114,7 @@ def wide_lines(text):
         raw = raw and ')"' not in line.rpartition('R"')[2]
 
 
-def message_findings(name):
+def message_findings(name, _):
     with open(name, encoding="utf-8") as file:
         subject = file.readline().rstrip("\n")
     if len(subject) > 72:
@@ -103,7 +135,8 @@ def main(arguments):
         names = arguments or subprocess.run(["git", "ls-files"], check=True, capture_output=True,
                                             text=True).stdout.split("\n")[:-1]
         names = [name for name in names if not AS_IT_CAME.search(name)]
-    found = {name: list(look(name)) for name in names}
+    paths = known_paths()
+    found = {name: list(look(name, paths)) for name in names}
     for name, whats in found.items():
         for what in whats:
             print(f"{name}: {what}")

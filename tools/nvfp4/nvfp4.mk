@@ -43,7 +43,7 @@ picture: $(SETUP) all  ## the time line of one block in the emulator, as build/t
 # worth of K.
 .PHONY: drawings
 $(B)/draw_numbers: tools/draw/numbers.cc kernel/sm100/tile.h kernel/common/hardware.h \
-                     kernel/common/scale_tile.h
+                     kernel/common/scale_tile.h kernel/sm100/shared.h kernel/sm100/tiles.def
 	@mkdir -p $(@D)
 	$(call say,LINK)$(CXX) $(TEST_FLAGS) -o $@ $<
 drawings: $(SETUP) all $(B)/draw_numbers  ## docs/drawings/*.svg, of the walk through the Blackwell kernel
