@@ -119,22 +119,22 @@
  *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25)
  *            The second term is larger than the first where large products cancel each other.
  *
- * KERNELS    NVFP4 products have kernels for compute capability 9.0, which have run on an H200, and
- *            for 10.0 and 10.3, which have run in an emulator only. Products with a_type F16 or
- *            BF16 also have kernels for 8.0, 8.6, 8.9, 11.0, 12.0 and 12.1. These kernels have run
- *            on a GPU of 9.0, but not yet on a GPU of 8.0, 8.6, 8.9, 11.0, 12.0 or 12.1. All
- *            kernels take any M, N, L >= 0, K a multiple of 16, and scales of either layout for
- *            each operand. They read both layouts directly, with one exception: on 10.x every call
- *            of an NVFP4 product first converts linear scales to 128x4, in the workspace. If a GPU
- *            has no kernel for NVFP4 tokens, a product with such tokens is refused for every K,
- *            including 0.
+ * KERNELS    NVFP4 products have kernels for compute capability 9.0, which have run on an H200 and
+ *            an H100, and for 10.0 and 10.3, which have run in an emulator only. For 10.7 and 11.0
+ *            kernels assemble, and run only if desc->variant names one. Products with a_type F16 or
+ *            BF16 also have kernels for 8.0, 8.6, 8.9, 10.7, 11.0, 12.0 and 12.1. These kernels
+ *            have run on a GPU of 9.0 only. All kernels take any M, N, L >= 0, K a multiple of 16,
+ *            and scales of either layout for each operand. They read both layouts directly, with
+ *            one exception: on 10.x every call of an NVFP4 product first converts linear scales to
+ *            128x4, in the workspace. If a GPU has no kernel for NVFP4 tokens, a product with such
+ *            tokens is refused for every K, including 0.
  *
- *            Fields, enumerators and functions marked (**) are declared but not implemented. A call
- *            that asks for one returns NVFP4_STATUS_NOT_SUPPORTED with a message that names it, and
- *            changes nothing. Grouped products can do only what their section lists. Gated products
- *            exist in the reference and on 9.0. They exist on 10.x for NVFP4 tokens, if the scales
- *            of the weights are 128x4. Kernels for gated products need K > 0, and those for 9.0
- *            refuse batch_invariant.
+ *            Fields marked (**) are declared but not implemented. A call that sets one returns
+ *            NVFP4_STATUS_NOT_SUPPORTED with a message that names it, and changes nothing. Grouped
+ *            products can do only what their section lists. Gated products exist in the reference
+ *            and on 9.0. They exist on 10.x for NVFP4 tokens, if the scales of the weights are
+ *            128x4. Kernels for gated products need K > 0, and those for 9.0 refuse
+ *            batch_invariant.
  *
  * SPEED      A product with row-major fp16 D and a host alpha uses the fastest epilogue. On 9.0,
  *            products with row-major bf16 D, alpha on the device, tensor scales or a bias per
@@ -336,79 +336,87 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  * struct to 0 instead, set these three yourself: with l = 0 nothing is computed, with alpha = 0 the
  * product counts as 0. Sizes, leading dimensions and batch strides count elements, except where a
  * name says _bytes. Rules, for every call that takes it:
- *   struct_size  sizeof(nvfp4_gemm_desc). Smaller is accepted down to where d_amax begins: what
- *                is not there is 0. Larger (up to 4096) is accepted when the bytes this library
- *                does not know are zero.
- *   m, n, k, l   0 .. 2^31-1. K a multiple of 16, with operand_format MXFP4 of 32.
- *   enums        each a value of its enumeration; batch_invariant and a_tensor_scale_rows 0 or 1;
- *                reserved and reserved2 0; b_tensor_scale_columns 0 or a multiple of 64 above it;
- *                then: what is not yet there is NULL, 0 or off.
- *   variant      NULL or the name of a variant, which a refusal lists; "NAME/2" cuts K in 2 parts.
- *   empty        m, n or l = 0: success, nothing is read, written or enqueued, and no rule below is
- *                looked at. K = 0 gives acc = +0; A, B and their scales are not looked at.
+ *   struct_size  sizeof(nvfp4_gemm_desc). A smaller size is accepted if it includes everything
+ *                before d_amax; missing fields count as 0. A larger size, up to 4096, is accepted
+ *                if all bytes that this library does not know are 0.
+ *   m, n, k, l   0 .. 2^31-1. K is a multiple of 16, with operand_format MXFP4 of 32.
+ *   enums        Each field holds a value of its enumeration. batch_invariant and
+ *                a_tensor_scale_rows are 0 or 1, reserved and reserved2 are 0, and
+ *                b_tensor_scale_columns is 0, 64, 128, .. Fields marked (**) must be NULL, 0 or
+ *                off.
+ *   variant      NULL or a variant's name (nvfp4_variant_name; a refusal lists the names). "NAME/2"
+ *                splits K into two partitions.
+ *   empty        If m, n or l is 0, the call succeeds: it reads, writes and enqueues nothing, and
+ *                checks no rule below. K = 0 gives acc = +0, and the rules of A, B and their scales
+ *                are not checked.
  *   tiles        ceil(M/256) * ceil(N/128) * L below 2^31; if `variant` is set, its tile sizes
  *                apply. No kernel of a plan has more than 2^31-1 CTAs. So fewer tiles are possible
  *                if the kernels have smaller tiles, several CTAs a tile or several K partitions, or
  *                if tokens are decoded into the workspace. Beyond, the status is LIMIT.
- *   together     a_type F16 or BF16: a_scales is NULL, a_scale_layout may be UNSET, the stride of
- *                the scales is not looked at. c_type says that there is a C: with one, c is not
- *                NULL, unless beta = 0 comes by value: then C is never read, and c_ld, its stride
- *                and overlap are not looked at; without, c is NULL and beta 0. bias_type and bias:
- *                both or none. scalar_mode HOST: alpha_device and beta_device are NULL. DEVICE:
- *                alpha_device is not, and beta_device is not just where there is a C.
- *                a_tensor_scale_rows needs a_tensor_scale, b_tensor_scale_columns other than 0
- *                b_tensor_scale.
- *   addresses    a, b, their scales, c, d, workspace: 16-byte aligned device addresses. bias,
- *                tensor scales, alpha_device, beta_device: aligned as their type is.
- *   questions    nvfp4_gemm_supported, _workspace_bytes and _explain skip rules about addresses
- *                where every address is NULL: types and scalar_mode say what will be given.
- *   workspace    at least nvfp4_gemm_workspace_bytes(). What it holds before does not matter. Work
- *                that may run at the same time needs one each.
+ *   together     a_type F16 or BF16: a_scales is NULL, a_scale_layout may be UNSET, and the stride
+ *                of the scales is ignored. If c_type is set, c is required; with scalar_mode HOST
+ *                and beta = 0, C is never read: c may be NULL, and c_ld, its stride and overlap are
+ *                not checked. If c_type is not set, c is NULL and beta is 0. bias_type and bias are
+ *                both set, or neither. scalar_mode HOST: alpha_device and beta_device are NULL.
+ *                DEVICE: alpha_device is required; beta_device is required if there is a C,
+ *                otherwise NULL. a_tensor_scale_rows = 1 requires a_tensor_scale, and a nonzero
+ *                b_tensor_scale_columns requires b_tensor_scale.
+ *   addresses    a, b, their scales, c, d and workspace are device addresses, aligned to 16 bytes.
+ *                bias, tensor scales, alpha_device and beta_device are aligned to their type.
+ *   questions    nvfp4_gemm_supported, _workspace_bytes, _describe and _explain skip the rules
+ *                about addresses if every address is NULL. Types and scalar_mode then say which
+ *                addresses will be given.
+ *   workspace    at least nvfp4_gemm_workspace_bytes() bytes, whatever they contain. Products that
+ *                may run at the same time each need their own.
  *   a_ld, b_ld   >= K, multiple of 32 (16 bytes; a K of 48 has rows of 64), below 2^41.
  *                a_type F16 or BF16: a_ld and the stride of a are multiples of 8, below 2^39.
- *   c_ld, d_ld   >= N, column-major >= M; any such number (multiples of 8 are stored faster).
- *   strides      l = 1: not looked at. a, b: multiple of 32, below 2^41, 0 repeats the same matrix.
- *                scales: multiple of 16 bytes and >= nvfp4_scale_bytes_for(), or 0. d: batches
- *                must not touch each other: >= (M-1) * d_ld + N, or rows interleave with stride
- *                >= N and d_ld >= (L-1) * stride + N; column-major with M and N exchanged. c: >= 0,
- *                any.
- *   overlap      what is written (D, its scales, the maxima and the workspace, each from its first
- *                to its last byte) shares no byte with any other array, padding of scales included.
- *                But C may be D: the same address, type, c_ld and, where L > 1, stride. Each array
- *                ends within the address space.
+ *   c_ld, d_ld   >= N, for column-major >= M. Multiples of 8 are stored faster.
+ *   strides      Ignored if l = 1. a, b: a multiple of 32, below 2^41; 0 repeats the same matrix.
+ *                scales: a multiple of 16 bytes and >= nvfp4_scale_bytes_for(), or 0. d: batches
+ *                must not overlap. Either the stride is >= (M-1) * d_ld + N, or rows of the batches
+ *                interleave: stride >= N and d_ld >= (L-1) * stride + N. For column-major exchange
+ *                M and N. c: any stride >= 0.
+ *   overlap      An array that is written (D, its scales, the maxima, the workspace) shares no byte
+ *                with any other array. An array reaches from its first to its last byte, and scales
+ *                include their padding. The one exception: C may be D, with the same address, type,
+ *                c_ld and, if L > 1, stride. Each array ends within the address space.
  *
  * A, B: two elements per byte, the one with the lower k in the low nibble. E2M1 codes 0 to 7 are
- * 0, 0.5, 1, 1.5, 2, 3, 4, 6, and 8 more is the negative; of UE4M3 0x38 is 1, 0x40 2, 0x7E 448 and
- * 0x7F NaN: exponent bias 7, three bits of mantissa (docs/numerics.md).
- * NVFP4's tensor-wide (second-level) scale has two homes: alpha, if you know it on the host, or
- * a_tensor_scale * b_tensor_scale on the device. Both multiply: a value is code * scale *
- * tensor_scale.
- *   D with scales  d_type NVFP4, MXFP4, E2M1_UE8M0. The bits are those of quantizing the same
- *                product with D in fp32 (nvfp4_quantize, tensor_scale = *d_tensor_scale, scale_rule
- *                = d_scale_rule): no value is rounded before. N a multiple of 16, 32, 16;
- *                row-major; d_ld and d_batch_stride even, in elements. d_scales: 16-byte aligned,
- *                nvfp4_scale_bytes_for(m, n, d_scale_layout, the format) bytes a batch,
- *                d_scales_batch_stride_bytes, a multiple of 16, between batches, apart from D and
- *                what is read. d_tensor_scale is NULL with UE8M0 scales. Padding of scales keeps
- *                its bytes. With any other d_type these fields are NULL, 0, UNSET, DEFAULT.
- *   gated        with b2, D = act(x) * y: x is the product with the rows of b, y the one with those
- *                of b2; n counts the columns of D. Each has its alpha, tensor scale and bias. The
- *                format, leading dimension, strides and layout of scales of b2 are b's, so both may
- *                be halves of one matrix; no C. SILU alone takes gate_limit (x is cut to at most
- *                it, y to +- it; finite, 0: no limit), gate_alpha (silu(x) is x / (1 +
- *                exp(-gate_alpha * x)); 1/64 to 64, 0: 1) and gate_beta, which is added to y
- *                (finite). Without b2 all of its fields are NULL and 0. In questions without
- *                addresses an alpha2 other than 0 says that there will be a b2.
- *   amax         d_amax receives the largest |act(x)| (gated: |act(x) * y|) of D, d_row_amax that
- *                of each row: of the fp32 values before D's rounding. A NaN makes the maximum NaN,
- *                0x7FFFFFFF. The stored value takes part: clear both to 0 first, or let several
- *                products add to one. It must be 0, positive, or the NaN 0x7FFFFFFF. Values are
- *                compared as int32_t, so any other NaN without a sign stays, but perhaps with its
- *                own bits, and whatever has the sign bit set, NaN included, counts as less than 0.
- *                The bits depend on no order. Aligned to 4 bytes. Untouched where M, N or L is 0.
- *                Such a product has the general epilogue. Both may be given or one; a plan that was
- *                made with one takes another address of it. Of a grouped product d_row_amax is [m],
- *                and rows of no group are untouched. */
+ * 0, 0.5, 1, 1.5, 2, 3, 4 and 6, and codes 8 to 15 are their negatives. UE4M3 has an exponent bias
+ * of 7 and three bits of mantissa: 0x38 is 1, 0x40 is 2, 0x7E is 448 and 0x7F is NaN
+ * (docs/numerics.md).
+ * A value is code * scale * tensor_scale. The tensor-wide (second-level) scale of NVFP4 is either a
+ * factor of alpha, if you know it on the host, or a_tensor_scale and b_tensor_scale on the device.
+ * If you give both, both multiply.
+ *   D with scales  d_type NVFP4, MXFP4 or E2M1_UE8M0. D has the bits that nvfp4_quantize makes of
+ *                the same product in fp32 (tensor_scale = *d_tensor_scale, scale_rule =
+ *                d_scale_rule), and no value is rounded before. D is row-major, and N is a multiple
+ *                of 16 (NVFP4, E2M1_UE8M0) or 32 (MXFP4). d_ld and d_batch_stride count elements
+ *                and are even. d_scales is aligned to 16 bytes and must not overlap D or any input.
+ *                Each batch has nvfp4_scale_bytes_for(m, n, d_scale_layout, the format) bytes of
+ *                scales, and d_scales_batch_stride_bytes is a multiple of 16. Padding of scales
+ *                keeps its bytes. With UE8M0 scales d_tensor_scale is NULL. With any other d_type
+ *                these fields are NULL, 0, UNSET or DEFAULT.
+ *   gated        With b2, D = act(x) * y, where x is the product with b and y the product with b2;
+ *                n counts the columns of D. x and y each have an alpha, a tensor scale and a bias.
+ *                b2 has the format, leading dimension, strides and scale layout of b, so both may
+ *                be halves of one matrix. There is no C. Three fields are for SILU only. gate_limit
+ *                limits: x = min(x, gate_limit), and y is clamped to +-gate_limit (finite; 0: no
+ *                limit). gate_alpha makes silu(x) = x / (1 + exp(-gate_alpha * x)) (1/64 to 64; 0
+ *                means 1). gate_beta is added to y (finite). Without b2, all fields of gated
+ *                products are NULL or 0. When you ask without addresses, a nonzero alpha2 means
+ *                that b2 will be given.
+ *   amax         d_amax receives the largest |act(x)| (gated: |act(x) * y|) of D, and d_row_amax
+ *                that of each row. Both are maxima of the fp32 values before D is rounded. If a
+ *                value is NaN, the maximum is the NaN 0x7FFFFFFF. The stored value takes part:
+ *                clear both to 0 first, or let several products share one. The stored value must
+ *                be 0, positive, or the NaN 0x7FFFFFFF, because values are compared as int32_t:
+ *                another NaN without a sign stays NaN, perhaps with other bits, and a value with
+ *                the sign bit set, NaN included, counts as less than 0. The bits do not depend on
+ *                the order of CTAs. Both are aligned to 4 bytes, and unchanged if M, N or L is 0.
+ *                You may give one or both. The product then uses the general epilogue. A plan
+ *                created with d_amax accepts another address for it, and likewise for d_row_amax.
+ *                In a grouped product d_row_amax is [m], and rows of no group are unchanged. */
 typedef struct nvfp4_gemm_desc {
   uint64_t struct_size;
 
@@ -416,7 +424,7 @@ typedef struct nvfp4_gemm_desc {
 
   const void *a;                       /* [l][m][k] E2M1                                          */
   int64_t a_ld, a_batch_stride;
-  const void *a_scales;                /* UE4M3, a_scale_layout; bit 7 of every byte 0            */
+  const void *a_scales;                /* a_scale_layout; bit 7 of every UE4M3 byte is 0          */
   int64_t a_scales_batch_stride_bytes;
   const float *a_tensor_scale;         /* fp32, one or [l][m], by a_tensor_scale_rows; NULL: none */
 
@@ -425,9 +433,9 @@ typedef struct nvfp4_gemm_desc {
   const void *b_scales;
   int64_t b_scales_batch_stride_bytes;
   const float *b_tensor_scale;         /* fp32, one or several; NULL: none                        */
-  int64_t b_tensor_scale_columns;      /* 0: one factor. Else b_tensor_scale holds a factor for each
-                                          so many columns of D, a multiple of 64: weights fused at
-                                          load have different ones                                */
+  int64_t b_tensor_scale_columns;      /* 0: one factor. Otherwise b_tensor_scale has a factor for
+                                          each group of this many columns of D, a multiple of 64,
+                                          as weights that were fused at load need                 */
 
   const void *c;                       /* [l][m][n] c_type; read only if beta != 0                */
   int64_t c_ld, c_batch_stride;
@@ -459,10 +467,9 @@ typedef struct nvfp4_gemm_desc {
                                           from 8.0 on, and in the reference                       */
   int32_t cd_order;                    /* of C and D together                                     */
   int32_t bias_axis;                   /* a value per column of D, or per row                     */
-  int32_t batch_invariant;             /* 1: a row of D has the same bits whatever M is and wherever
-                                          the row stands, for one N, K and types on one compute
-                                          capability; on 9.0 at a price (docs/numerics.md).
-                                          0: not promised                                         */
+  int32_t batch_invariant;             /* 1: the bits of a row of D do not depend on M or on the
+                                          row's index, for given N, K, types and compute capability;
+                                          slower on 9.0 (docs/numerics.md). 0: not promised       */
   int32_t a_tensor_scale_rows;         /* 0: one factor. 1: a_tensor_scale has one for each row of
                                           A in each batch, whatever a_type is                     */
   int32_t d_scale_rule;                /* of UE8M0 scales of D: NVFP4_SCALE_RULE_..               */
@@ -480,8 +487,8 @@ typedef struct nvfp4_gemm_desc {
   int32_t reserved2[4];                /* 0                                                       */
 } nvfp4_gemm_desc;
 
-/* l and alpha are 1, everything else is 0. alpha2 is 0, too, since any other value announces a b2:
- * a gated product with a host alpha2 sets it. */
+/* l and alpha are 1, everything else is 0. alpha2 is 0 as well, since a nonzero one announces a b2:
+ * set it in a gated product with scalar_mode HOST. */
 #ifdef __cplusplus
 static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
   nvfp4_gemm_desc desc = nvfp4_gemm_desc();
@@ -517,25 +524,25 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
  * Allocates nothing and waits for nothing. The stream may be captured into a graph, in any mode. A
  * product is one kernel node. If it needs a workspace it is two nodes with a programmatic edge
  * between them, and on 10.x three if the scales of both operands are linear. With K = 0 it is one
- * memset node per batch, or one for all, or a kernel node if D is more than fp16 of alpha * 0. Only
- * the first use of a kernel loads code, and the thread's capture mode is relaxed
- * meanwhile.                                                                           Since 0.1 */
+ * memset node for each batch or for all, or a kernel node if D is more than fp16 of alpha * 0. Code
+ * is loaded at the first use of a kernel only; the thread's capture mode is relaxed while that
+ * happens.                                                                             Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
 
-/* Opens the driver, and loads into the current context the code of all kernels that serve its
- * device. A program needs this only if nothing may be loaded later. It is refused as nvfp4_gemm_run
- * is: no driver, no device, no context, no kernel.                                   Since 0.1 */
+/* Opens the driver, and loads the code of all kernels for the current context's device. A program
+ * needs this only if nothing may be loaded later. Errors are those of nvfp4_gemm_run: no driver, no
+ * device, no context, no kernel.                                                     Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_prepare(void);
 
 /* Computes small products with every variant that serves the current context's device and compares
  * all elements with the bits of nvfp4_gemm_reference: a plain one (K = 1088, D in fp16, alpha by
  * value), a general one (K = 1072, D and C in bf16, bias, SiLU, scalars and factors on the device),
- * and one with D in NVFP4 (K = 256) where a variant has code for it alone. `workspace` is device
- * memory, aligned to 256 bytes, of at least nvfp4_selftest_bytes(compute capability) bytes; it
- * needs no content and keeps none. The one function that waits for the stream, so it is refused for
- * one that is being captured. WRONG_RESULT: nvfp4_last_error() names variant, product, row and
- * column of the first wrong element. OUT_OF_MEMORY: of the host, for operands and results.
- * Otherwise refused as nvfp4_gemm_run is.
+ * and one with D in NVFP4 (K = 256) if a variant has separate code for it. `workspace` is device
+ * memory, aligned to 256 bytes, of at least nvfp4_selftest_bytes(compute capability) bytes, with
+ * any content; the content is lost. This is the only function that waits for the stream, so it
+ * refuses a stream that is being captured. WRONG_RESULT: nvfp4_last_error() names variant, product,
+ * row and column of the first wrong element. OUT_OF_MEMORY: host memory for operands and results is
+ * exhausted. Other errors are those of nvfp4_gemm_run.
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_selftest(void *workspace, uint64_t workspace_bytes, void *stream);
 
@@ -545,20 +552,22 @@ NVFP4_API uint64_t nvfp4_selftest_bytes(int32_t compute_capability);
 
 /* ---- Plans ----------------------------------------------------------------------------------- */
 
-/* A problem checked, planned and encoded once, to be launched many times: host memory only,
- * immutable. It keeps the desc's values, addresses included, but reads nothing behind them. */
+/* A problem that is checked, planned and encoded once and can be launched many times. A plan is
+ * immutable and lives in host memory. It keeps the desc's values, addresses included, and never
+ * reads the memory that they point to. */
 typedef struct nvfp4_gemm_plan nvfp4_gemm_plan;
 
 /* Makes *plan for devices of the current context's compute capability; the context itself is not
- * kept. Answers what nvfp4_gemm_run would; on an error *plan is NULL. OUT_OF_MEMORY: of the host.
+ * kept. Errors are those of nvfp4_gemm_run, and *plan is then NULL. OUT_OF_MEMORY: host memory is
+ * exhausted.
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc *desc, nvfp4_gemm_plan **plan);
 
 /* Other addresses for one run; NULL keeps the plan's. The rules of nvfp4_gemm_desc for addresses,
- * overlap and workspace hold; workspace_bytes goes with workspace. Runs that may overlap in time
- * need a workspace each, where the problem needs one. struct_size is sizeof(nvfp4_gemm_addresses),
- * larger ones and smaller ones, down to where d_amax begins, as in nvfp4_gemm_desc. From rows on
- * the fields are of plans of grouped products alone; group_d_tensor_scale is (**). */
+ * overlap and workspace apply; workspace_bytes belongs to workspace. If the problem needs a
+ * workspace, runs that may overlap in time each need their own. struct_size is
+ * sizeof(nvfp4_gemm_addresses); other sizes are accepted as in nvfp4_gemm_desc. Fields from `rows`
+ * on apply to grouped plans only; group_d_tensor_scale is (**). */
 typedef struct nvfp4_gemm_addresses {
   uint64_t struct_size;
   const void *a, *a_scales;
@@ -574,8 +583,8 @@ typedef struct nvfp4_gemm_addresses {
   void *workspace;
   uint64_t workspace_bytes;
 
-  float *d_amax, *d_row_amax;          /* each of plans that were made with one                   */
-  const void *b2, *b2_scales;          /* these five of plans of gated products alone             */
+  float *d_amax, *d_row_amax;          /* only if the plan was made with one                      */
+  const void *b2, *b2_scales;          /* these five: plans of gated products only                */
   const float *b2_tensor_scale;
   const void *bias2;
   const float *alpha2_device;
@@ -602,37 +611,37 @@ NVFP4_API void nvfp4_gemm_plan_destroy(nvfp4_gemm_plan *plan);
 
 /* ---- Questions, answered without a driver ---------------------------------------------------- */
 
-/* What nvfp4_gemm_run would answer for this problem on a device of that compute capability, given
- * as 10 * major + minor (B200: 100; the driver's device attributes 75 and 76). Pure host code: no
- * driver, no GPU; addresses are checked but not read, and not even checked where all are NULL.
+/* What nvfp4_gemm_run would return for this problem on a device of that compute capability, given
+ * as 10 * major + minor (B200: 100; the driver's device attributes 75 and 76). Needs no driver and
+ * no GPU. Addresses are never read; they are checked, unless all of them are NULL.
  *                                                                                    Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
                                             int32_t compute_capability);
 
 /* Bytes of workspace that the problem needs on a device of that compute capability, exactly. On
  * 10.x the workspace holds linear scales converted to 128x4, on 9.0 the decoded tokens of large
- * tiles, and elsewhere, with a 16-bit A, the sums of K partitions; in other cases 0 bytes are
- * needed. desc->workspace is not looked at. Refused as by nvfp4_gemm_supported otherwise; *bytes is
- * then unchanged.                                                                   Since 0.1 */
+ * tiles, and elsewhere, with a 16-bit A, the sums of K partitions. In other cases 0 bytes are
+ * needed. desc->workspace is ignored. Errors are those of nvfp4_gemm_supported, and *bytes is then
+ * unchanged.                                                                        Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
                                                   int32_t compute_capability, uint64_t *bytes);
 
-/* Describes the plan in lines of text, for a reader: images in the order tried, variant, tile,
+/* Describes the plan in lines of text, for people: images in the order tried, variant, tile,
  * stages, grid, waves on a device of sm_count SMs, what the plan's mechanisms have run on, bytes,
- * the speed-of-light bound of a B200 (7.68 TB/s, 1.5 GHz) or an H200, and what the planner
- * compared. The last line is a command line for the same problem, without batch strides of scales.
- * A program asks nvfp4_gemm_describe, because the wording may change with any version.
- * INVALID_VALUE: the buffer is too small. It then holds what fits, with a NUL at the end, and the
- * message says how many bytes are needed. 4096 are plenty.                           Since 0.1 */
+ * the speed-of-light bound of the GPU that plans are made for (B200: 7.68 TB/s, 1.5 GHz), and what
+ * the planner compared. The last line is a command line for the same problem, without batch strides
+ * of scales. Programs call nvfp4_gemm_describe instead, because the wording may change with any
+ * version. INVALID_VALUE: the buffer is too small. It then holds as much as fits, with a NUL at the
+ * end, and the message says how many bytes are needed. 4096 are plenty.              Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc *desc, int32_t compute_capability,
                                           int32_t sm_count, char *buffer, size_t bytes);
 
 /* The evidence for a plan: what its mechanisms have run on.
- * ASSEMBLED  nowhere: the images assemble for such a device
- * EMULATOR   in the emulator alone
- * PUBLISHED  others' kernels on such a GPU; this library's own in the emulator
- * HARDWARE   this library's kernel on such a GPU
- * The planner takes PUBLISHED and HARDWARE; desc->variant names the others. */
+ * ASSEMBLED  nothing: the images assemble for such a device, and have not run
+ * EMULATOR   the emulator only
+ * PUBLISHED  the emulator; and public kernels have used them on such a GPU
+ * HARDWARE   such a GPU: this library's kernel has run there
+ * The planner chooses PUBLISHED and HARDWARE. Others run only if desc->variant names them. */
 enum {
   NVFP4_PROOF_NONE = 0,                /* no kernel multiplies                                    */
   NVFP4_PROOF_ASSEMBLED = 1,
@@ -648,36 +657,34 @@ enum { NVFP4_STORE_NONE = 0, NVFP4_STORE_THREADS = 1, NVFP4_STORE_TMA = 2 };
  * which serves every problem and is slower (docs/performance.md). */
 enum { NVFP4_EPILOGUE_NONE = 0, NVFP4_EPILOGUE_FAST = 1, NVFP4_EPILOGUE_GENERAL = 2 };
 
-/* A plan, in numbers. Where no kernel multiplies (M, N, K or L is 0) the pointers are NULL,
- * variant_index is -1 and the rest is 0. */
+/* A plan, in numbers. If no kernel multiplies (M, N, K or L is 0), the pointers are NULL,
+ * variant_index is -1 and everything else is 0. */
 typedef struct nvfp4_plan_info {
   uint64_t struct_size;                /* set by the caller: sizeof(nvfp4_plan_info)              */
-  const char *variant;                 /* its name, without a number of K partitions; a static
-                                          string, as the next one                                 */
-  const char *image;                   /* of the images that serve the device the one that is tried
-                                          first                                                   */
+  const char *variant;                 /* its name, without the number of K partitions. This and
+                                          the next are static strings                             */
+  const char *image;                   /* the image that is tried first                           */
   uint64_t workspace_bytes;            /* nvfp4_gemm_workspace_bytes()                            */
-  uint64_t a_scales_bytes;             /* of them those for linear scales that every call converts
-                                          to 128x4 before the product                             */
-  uint64_t b_scales_bytes;
-  double predicted_ns;                 /* of the kernel, on the GPU that plans are made for: 132 SMs
-                                          on 9.0. 0: the planner of the capability predicts none  */
+  uint64_t a_scales_bytes;             /* the part for linear scales of A, which every call first
+                                          converts to 128x4                                       */
+  uint64_t b_scales_bytes;             /* the same for B                                          */
+  double predicted_ns;                 /* time of the kernel on the GPU that plans are made for
+                                          (9.0: 132 SMs); 0: this planner predicts no time        */
   double bytes;                        /* of A, B, C, D and scales, each read or written once     */
-  double memory_ns;                    /* the least time that the GPU's memory takes for them     */
-  double math_ns;                      /* and its tensor cores for the products, on sm_count SMs  */
+  double memory_ns;                    /* least time in which the GPU's memory moves these bytes  */
+  double math_ns;                      /* least time of the tensor cores of sm_count SMs          */
   int32_t variant_index;               /* nvfp4_variant_name(compute_capability, this)            */
-  int32_t tile_m, tile_n, tile_k;      /* rows and columns of D; elements of K that are loaded at a
-                                          time                                                    */
-  int32_t tile_ctas;                   /* that compute a tile side by side: 1, or 2 for a pair    */
-  int32_t tiles;                       /* of all batches                                          */
+  int32_t tile_m, tile_n, tile_k;      /* rows and columns of D; elements of K in a stage         */
+  int32_t tile_ctas;                   /* CTAs that compute a tile side by side: 2 for a pair     */
+  int32_t tiles;                       /* in all batches                                          */
   int32_t k_partitions;                /* CTAs, or pairs, that share a tile along K               */
-  int32_t whole_tiles;                 /* that one CTA computes alone, though others are shared   */
+  int32_t whole_tiles;                 /* tiles that are not split along K, though others are     */
   int32_t cluster_ctas;
-  int32_t grid_ctas;                   /* that are launched on sm_count SMs                       */
+  int32_t grid_ctas;                   /* CTAs launched on sm_count SMs                           */
   int32_t cta_threads, ctas_per_sm;
-  int32_t stages, stage_bytes;         /* of the ring that A, B and scales are loaded into        */
-  int32_t shared_bytes;                /* of a CTA                                                */
-  int32_t tmem_columns;                /* of tensor memory; 0 where there is none                 */
+  int32_t stages, stage_bytes;         /* the ring that A, B and scales are loaded into           */
+  int32_t shared_bytes;                /* shared memory of a CTA                                  */
+  int32_t tmem_columns;                /* columns of tensor memory; 0 if the GPU has none         */
   int32_t proof;                       /* NVFP4_PROOF_..                                          */
   int32_t store;                       /* NVFP4_STORE_..                                          */
   int32_t epilogue;                    /* NVFP4_EPILOGUE_..                                       */
@@ -690,19 +697,19 @@ NVFP4_DEFINE_INIT_(nvfp4_plan_info)
 #define NVFP4_PLAN_INFO_INIT {.struct_size = sizeof(nvfp4_plan_info)}
 #endif
 
-/* Fills *info with the plan of the problem on a device of that compute capability and of sm_count
- * SMs. No driver. The variant, tiles, K partitions and the workspace depend on the problem alone,
- * never on sm_count. Numbers may change with any version. INVALID_STRUCT: info->struct_size is
- * smaller than in 0.1 or above 4096; of a larger one the bytes that this library does not know
- * become 0. INVALID_VALUE: sm_count is less than 1. Refused as by nvfp4_gemm_supported otherwise,
- * *info unchanged.                                                                  Since 0.1 */
+/* Fills *info with the plan of the problem on a device of that compute capability with sm_count
+ * SMs. Needs no driver. The variant, tiles, K partitions and the workspace depend on the problem
+ * only, never on sm_count. Numbers may change with any version. INVALID_STRUCT: info->struct_size
+ * is smaller than in 0.1 or above 4096. If it is larger than in this library, the bytes that the
+ * library does not know become 0. INVALID_VALUE: sm_count is less than 1. Other errors are those of
+ * nvfp4_gemm_supported, and *info is then unchanged.                                Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_describe(const nvfp4_gemm_desc *desc, int32_t compute_capability,
                                            int32_t sm_count, nvfp4_plan_info *info);
 
-/* The name of a variant, as desc->variant takes it: of those that a device of that compute
- * capability can run the one of that index, from 0 on. NULL: index is below 0 or no variant has it,
- * or no kernel serves the capability. A static string. No driver. Names and their order may change
- * with any version.                                                                 Since 0.1 */
+/* The name of the index-th variant for that compute capability, counted from 0, as desc->variant
+ * takes it. Returns NULL if no variant has that index or no kernel serves the capability. The
+ * string is static. Needs no driver. Names and their order may change with any version.
+ *                                                                                   Since 0.1 */
 NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t index);
 
 /* ---- Grouped products ------------------------------------------------------------------------ */
@@ -712,53 +719,53 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
  * host. Grouped products exist on compute capability 9.0, and for 4-bit tokens (a_type NONE) on
  * 10.0 and 10.3, with K > 0, D in 16 or 32 bits and a_tensor_scale_rows 0. They may be gated, with
  * a b2 for each group, except on 9.0 with a_type F16 or with batch_invariant = 1.
- * group_d_tensor_scale is (**). A workspace is needed where nvfp4_grouped_workspace_bytes says so:
- * on 10.x for LINEAR scales of A, on 9.0 for NVFP4 tokens, which are decoded first. A row has the
- * bits of the product of its group's rows alone: on 10.x with batch_invariant = 1; on 9.0 with the
- * variant that nvfp4_grouped_describe names and K in one part ("/1"), a variant that does not
- * depend on rows_hint if batch_invariant = 1.
- * ENDS    group g has rows rows[g-1] to rows[g] of A, the first one from 0 on.
- * COUNTS  group g has rows[g] rows, from row g * capacity on. */
+ * group_d_tensor_scale is (**). nvfp4_grouped_workspace_bytes says whether a workspace is needed:
+ * on 10.x for LINEAR scales of A, on 9.0 for NVFP4 tokens, which are decoded first.
+ *
+ * A row has the bits of a product of its group's rows alone. On 10.x that is the product with
+ * batch_invariant = 1. On 9.0 it is the product with unsplit K ("NAME/1") of the variant that
+ * nvfp4_grouped_describe names; with batch_invariant = 1 that variant does not depend on rows_hint.
+ * ENDS    group g has the rows rows[g-1] to rows[g] - 1 of A; the first group begins at row 0.
+ * COUNTS  group g has rows[g] rows, and the first is row g * capacity. */
 enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
 
 /* struct_size is sizeof(nvfp4_grouped_desc), larger ones as in nvfp4_gemm_desc.
- *   gemm         rules as for one product, with m the rows that exist, l the groups, b and b2
- *                [l][n][k] and a, d [m]; batch strides of a, c and d are not looked at. It is read
- *                during the call only.
+ *   gemm         The rules of one product, except: m is the number of rows of A and D, l the number
+ *                of groups, b and b2 are [l][n][k], and batch strides of a, c and d are ignored. It
+ *                is read during the call only.
  *   b_shared     0: each group has its own B, so with l above 1 b_batch_stride and
  *                b_scales_batch_stride_bytes are above 0. 1: all groups use one B (and one b2), and
  *                with l above 1 both strides are 0.
- *   rows         yours to see to: ENDS never fall and the last is at most m; COUNTS are 0 to
- *                capacity. The kernel cuts what is not: nothing outside D is written. Rows of no
- *                group keep their bytes. With COUNTS capacity is at least 1 and capacity * l
- *                at most m.
- *   group_alpha  in place of alpha, and group_alpha2 of alpha2; scalar_mode is HOST.
+ *   rows         Not checked, since they are in device memory. ENDS must not decrease, and the last
+ *                is at most m. COUNTS are 0 to capacity. The kernel clamps other values, so nothing
+ *                outside D is written. Rows of no group keep their bytes. With COUNTS, capacity is
+ *                at least 1 and capacity * l at most m.
+ *   group_alpha  replaces alpha, and group_alpha2 replaces alpha2; scalar_mode is HOST.
  *   empty        l, m or n = 0: success, nothing is enqueued.
- *   tiles        with e the lesser of l and m, and a tile of t tokens and w weights,
- *                (e + (m-e)/t) * ceil(n/w), times the parts of K at most 2^31-1. With COUNTS the
- *                first factor is l * ceil(capacity/t). A gated tile of 9.0 has w/2 columns of D.
- *   scales       128X4: each group begins a new tile of 128 rows; LINEAR: as without groups. On 9.0
- *                those of A are LINEAR. scale_rows are yours to see to as well: the kernel reads
- *                scales where they say.
- *   overlap      as for one product, and rows, scale_rows, group_alpha and group_alpha2 are read,
- *                too. A's scales count as the most bytes that any rows can need:
- *                nvfp4_grouped_scale_bytes(m, l, k, ...) bytes, with COUNTS and 128X4
- *                nvfp4_scale_bytes_for(capacity, k, ...) bytes a group. That holds even if your
- *                rows need fewer, and wherever scale_rows place the groups. */
+ *   tiles        tiles_m * ceil(n/w) * K partitions is at most 2^31-1, where a tile has t tokens
+ *                and w weights. With ENDS, tiles_m is e + (m-e)/t, where e = min(l, m). With COUNTS
+ *                it is l * ceil(capacity/t). A gated tile of 9.0 has w/2 columns of D.
+ *   scales       128X4: each group begins a new tile of 128 rows. LINEAR: as without groups. On 9.0
+ *                the scales of A are LINEAR. scale_rows are not checked either: the kernel reads
+ *                scales from the rows that they name.
+ *   overlap      The rule of one product, where rows, scale_rows, group_alpha and group_alpha2 are
+ *                inputs, too. The scales of A count as the most bytes that any rows can need:
+ *                nvfp4_grouped_scale_bytes(m, l, k, ...) bytes, or with COUNTS and 128X4
+ *                nvfp4_scale_bytes_for(capacity, k, ...) bytes for each group. That holds even if
+ *                your rows need fewer, and wherever scale_rows place the groups. */
 typedef struct nvfp4_grouped_desc {
   uint64_t struct_size;
   const nvfp4_gemm_desc *gemm;
   const int32_t *rows;                 /* [l] on the device, 4-byte aligned                       */
-  const int32_t *scale_rows;           /* [l] on the device: the scale row at which a group begins,
-                                          a multiple of 128; 128X4 alone. NULL: sums of the groups'
-                                          rows, each rounded up to 128. The overlap rule does
-                                          not read them                                           */
+  const int32_t *scale_rows;           /* [l] on the device, 128X4 only: the scale row at which a
+                                          group begins, a multiple of 128. NULL: the rows of the
+                                          groups before it, each rounded up to 128                */
   const float *group_alpha;            /* [l] fp32 on the device; NULL: alpha of gemm             */
-  const float *group_alpha2;           /* the same of alpha2                                      */
-  const float *group_d_tensor_scale;   /* the same of d_tensor_scale                              */
+  const float *group_alpha2;           /* the same for alpha2                                     */
+  const float *group_d_tensor_scale;   /* the same for d_tensor_scale                             */
   int64_t capacity;                    /* COUNTS: rows from one group to the next; ENDS: 0        */
   int32_t rows_kind;                   /* NVFP4_ROWS_ENDS or _COUNTS                              */
-  int32_t rows_hint;                   /* rows of a usual group, for the planner; 0: unknown      */
+  int32_t rows_hint;                   /* typical rows of a group, for the planner; 0: unknown    */
   int32_t b_shared;                    /* 1: all groups use one B                                 */
   int32_t reserved[3];                 /* 0                                                       */
 } nvfp4_grouped_desc;
@@ -769,7 +776,7 @@ NVFP4_DEFINE_INIT_(nvfp4_grouped_desc)
 #define NVFP4_GROUPED_DESC_INIT {.struct_size = sizeof(nvfp4_grouped_desc)}
 #endif
 
-/* Each works as the function for nvfp4_gemm_desc of the same name. nvfp4_gemm_plan_run runs a
+/* Each works as the function of the same name for nvfp4_gemm_desc. nvfp4_gemm_plan_run runs a
  * grouped plan, and nvfp4_gemm_plan_destroy destroys it.
  *                                                                                    Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_grouped_run(const nvfp4_grouped_desc *desc, void *stream);
@@ -787,20 +794,20 @@ NVFP4_API nvfp4_status nvfp4_grouped_explain(const nvfp4_grouped_desc *desc,
                                              char *buffer, size_t bytes);
 NVFP4_API nvfp4_status nvfp4_grouped_reference(const nvfp4_grouped_desc *desc);
 
-/* Bytes that the scales of `rows` rows take at most, however the rows are divided among `groups`
- * groups: in 128X4 every group begins a tile. The format is an NVFP4_OPERAND_FORMAT. 0 as for
- * nvfp4_scale_bytes_for, or where groups is negative, or 0 with rows.                  Since 0.1 */
+/* The most bytes that the scales of `rows` rows can take, however the rows are divided among
+ * `groups` groups: in 128X4 every group begins a tile. The format is an NVFP4_OPERAND_FORMAT. 0 as
+ * for nvfp4_scale_bytes_for, or if groups is negative, or 0 although rows is not.      Since 0.1 */
 NVFP4_API size_t nvfp4_grouped_scale_bytes(int64_t rows, int64_t groups, int64_t k, int32_t layout,
                                            int32_t format);
 
 /* ---- Reference ------------------------------------------------------------------------------- */
 
-/* The same product on the CPU, single-threaded; every pointer is a host pointer, those of scalars
- * and tensor scales too. acc is the exact sum rounded once to fp32, to nearest even; the rest of
- * NUMERICS holds as written, so results equal the GPU's bit for bit where acc is exact, and lie
- * within the bound elsewhere. Takes either scale layout, and K any multiple of 16 up to 2^20;
- * addresses need the alignment of their type only, so a product can be cut into rows for several
- * threads. Computes in integers: the thread's rounding mode does not matter. Allocates nothing.
+/* The same product on the CPU, single-threaded. Every pointer is a host pointer, also those of
+ * scalars and tensor scales. acc is the exact sum, rounded once to fp32, to nearest even; the rest
+ * of NUMERICS applies as written. So results equal the GPU's bit for bit if acc is exact, and lie
+ * within the bound otherwise. Takes either scale layout, and any multiple of 16 up to 2^20 as K.
+ * Addresses need only the alignment of their type, so several threads can each compute some rows.
+ * Computes in integers: the thread's rounding mode does not matter. Allocates nothing.
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc *desc);
 
@@ -811,7 +818,7 @@ NVFP4_API nvfp4_status nvfp4_gemm_reference(const nvfp4_gemm_desc *desc);
 NVFP4_API size_t nvfp4_scale_bytes(int64_t rows, int64_t k, int32_t layout);
 
 /* The same for an NVFP4_OPERAND_FORMAT: k is a multiple of the elements that share a scale, 16 or
- * 32. 0 if the format is unknown, too.                                                 Since 0.1 */
+ * 32. Also 0 if the format is unknown.                                                 Since 0.1 */
 NVFP4_API size_t nvfp4_scale_bytes_for(int64_t rows, int64_t k, int32_t layout, int32_t format);
 
 /* Rewrites scales from one layout to another (or copies). src and dst must not overlap; padding of
@@ -820,8 +827,8 @@ NVFP4_API nvfp4_status nvfp4_scale_convert_host(const void *src, int32_t src_lay
                                                 int32_t dst_layout, int64_t rows, int64_t k);
 
 /* Quantizes x [rows, k], row-major fp32 with leading dimension x_ld, to codes (leading dimension
- * codes_ld in elements, even) and scales. t = tensor_scale (finite, > 0) is the dequantizing
- * multiplier: x ~ code * scale * t; a usual choice is amax(|x|) / 2688. Per block of 16:
+ * codes_ld in elements, even) and scales. t = tensor_scale (finite, > 0) is the factor that
+ * dequantizes: x ~ code * scale * t. A usual choice is amax(|x|) / 2688. Per block of 16:
  *   s = e4m3(amax / 6 / t), code = e2m1(x / (s * t)); fp32, each operation rounded to nearest even,
  *   conversions saturate. s = 0 gives codes of +0. A NaN in a block makes its scale NaN (0x7F) and
  *   its codes +0; an infinity has scale 448 and code +-6.
@@ -840,18 +847,19 @@ NVFP4_API nvfp4_status nvfp4_dequantize_host(const void *codes, int64_t codes_ld
 /* ---- Quantization on the device -------------------------------------------------------------- */
 
 /* Where the tensor scale t comes from.
- * VALUE   tensor_scale.
- * DEVICE  *tensor_scale_device, read when the kernel runs; a positive finite number is yours to see
- *         to.
- * AMAX    nvfp4_quantize makes it: t = amax / 2688 over the finite elements of x (1 where that is
- *         0), written to *tensor_scale_device, which nvfp4_gemm_desc takes as a_tensor_scale or
- *         b_tensor_scale. Needs a workspace; a kernel reads x once more.
- * The others have a t for each row, tensor_scale_device[rows], which nvfp4_gemm_desc takes as
+ * VALUE   t is tensor_scale.
+ * DEVICE  t is *tensor_scale_device, read when the kernel runs. It must be positive and finite,
+ *         which is not checked.
+ * AMAX    nvfp4_quantize computes t = amax / 2688 over the finite elements of x (1 if that is 0)
+ *         and writes it to *tensor_scale_device, which nvfp4_gemm_desc takes as a_tensor_scale or
+ *         b_tensor_scale. Needs a workspace, and a kernel reads x once more.
+ * The other modes have a t for each row, tensor_scale_device[rows], which nvfp4_gemm_desc takes as
  * a_tensor_scale with a_tensor_scale_rows:
- * ROW_AMAX       made as by AMAX of each row, and written, by the one kernel that quantizes.
+ * ROW_AMAX       computed and written for each row as AMAX does, by the kernel that quantizes.
  * ROWS           read.
- * FROM_ROW_AMAX  a product's d_row_amax is there: t = it / 2688 (1 where that is 0). It stays what
- *                it is: the next product takes it as a_tensor_scale with alpha / 2688. */
+ * FROM_ROW_AMAX  the array holds a product's d_row_amax; t = amax / 2688 (1 if that is 0), and the
+ *                array is not changed. The next product takes it as a_tensor_scale with
+ *                alpha / 2688. */
 enum {
   NVFP4_TENSOR_SCALE_VALUE = 0,
   NVFP4_TENSOR_SCALE_DEVICE = 1,
@@ -868,13 +876,14 @@ enum {
  *                Rows that start at multiples of 16 bytes are read faster.
  *   codes        codes_ld >= k, even, in elements. Rows at multiples of 8 bytes are written faster.
  *   scales       nvfp4_scale_bytes_for(rows, k, scale_layout, format) bytes.
- *   pdl          NVFP4_PDL_OFF or _ON, as in nvfp4_gemm_desc. In both a kernel that follows with
+ *   pdl          NVFP4_PDL_OFF or _ON, as in nvfp4_gemm_desc. With either, a following kernel with
  *                programmatic launch may start at once.
- *   overlap      x, codes, scales, what tensor_scale_device points to and the workspace lie apart.
+ *   overlap      x, codes, scales, the memory at tensor_scale_device and the workspace do not
+ *                overlap.
  *   format       an NVFP4_OPERAND_FORMAT. K a multiple of the elements that share a scale.
- *   scale_rule   with NVFP4: DEFAULT. With UE8M0 scales an NVFP4_SCALE_RULE, and tensor_scale is 1
- *                by VALUE: such scales reach every number of fp32.
- * Nothing but codes and scales of elements that exist is written: padding keeps its bytes. */
+ *   scale_rule   With NVFP4: DEFAULT. With UE8M0 scales: an NVFP4_SCALE_RULE, the mode VALUE and
+ *                tensor_scale = 1, since such scales cover the range of fp32.
+ * Only codes and scales of elements that exist are written: padding keeps its bytes. */
 typedef struct nvfp4_quantize_desc {
   uint64_t struct_size;
   int64_t rows, k;
@@ -898,8 +907,8 @@ NVFP4_DEFINE_INIT_(nvfp4_quantize_desc)
 #define NVFP4_QUANTIZE_DESC_INIT {.struct_size = sizeof(nvfp4_quantize_desc)}
 #endif
 
-/* Bytes of workspace that nvfp4_quantize needs: 0 except for AMAX. Addresses are not looked at. No
- * driver is needed.
+/* Bytes of workspace that nvfp4_quantize needs: 0 except for AMAX. Addresses are ignored. Needs no
+ * driver.
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_quantize_workspace_bytes(const nvfp4_quantize_desc *desc,
                                                       uint64_t *bytes);
@@ -914,10 +923,10 @@ NVFP4_API nvfp4_status nvfp4_quantize(const nvfp4_quantize_desc *desc, void *str
 NVFP4_API nvfp4_status nvfp4_dequantize(const nvfp4_quantize_desc *desc, void *stream);
 
 /* nvfp4_quantize and nvfp4_dequantize on the CPU, single-threaded, with the same bits; every
- * pointer is a host pointer, tensor_scale_device too, and the workspace is not looked at. Padding
- * of scales is written as 0. Allocates nothing. Every format is there. With UE8M0 scales a code is
- * x / scale rounded once; a block with a NaN has the scale 0xFF and codes 0, one with an infinity
- * the scale 2^127, one of zeros the byte 0x00 and codes 0.                             Since 0.1 */
+ * pointer is a host pointer, also tensor_scale_device, and the workspace is ignored. Padding
+ * of scales is written as 0. Allocates nothing. Takes every format. With UE8M0 scales a code is
+ * x / scale, rounded once. A block with a NaN gets the scale 0xFF and codes 0. A block with an
+ * infinity gets the scale 2^127. A block of zeros gets the byte 0x00 and codes 0.      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_quantize_reference(const nvfp4_quantize_desc *desc);
 NVFP4_API nvfp4_status nvfp4_dequantize_reference(const nvfp4_quantize_desc *desc);
 

@@ -288,6 +288,23 @@ def check_support_matrix(rows):
     return rows == table if len(rows) > 1 else rows[0] in table
 
 
+def header_names_the_gpus():
+    """The lists of capabilities under KERNELS in the header are the library's."""
+    with open(f"{ROOT}/include/nvfp4_gemm.h", encoding="utf-8") as file:
+        words = " ".join(file.read().replace(" *", " ").split())
+    kernels = words[words.index("KERNELS NVFP4"):words.index("SPEED A product")]
+    listed = r"([\d.]+(?:(?:, | and )[\d.]+\d)*)"
+    stated = re.search(f"capability {listed}, which have run on .* for {listed}, which have run in "
+                       f"an emulator only. For {listed} kernels assemble.* F16 or BF16 also have "
+                       f"kernels for {listed}[.] ", kernels).groups()
+    known = [(f"{one // 10}.{one % 10}", *support.cells(lib.abi, one, sms)[:3:2])
+             for one, sms in support.architectures()]
+    nvfp4 = [sorted(one for one, proof, _ in known if proof in proofs)
+             for proofs in (["hardware"], ["published", "emulator"], ["assembled"])]
+    also = sorted(one for one, proof, f16 in known if f16 != "-" and proof in ("-", "assembled"))
+    return [sorted(re.findall(r"\d+\.\d", each)) for each in stated] == [*nvfp4, also]
+
+
 def check_statuses(rows):
     """Every status of the reviewed interface, and no other."""
     with open(f"{ROOT}/test/golden/abi.txt", encoding="utf-8") as golden:
@@ -516,6 +533,7 @@ def main():
                         ("tools/python/README.md", "transformer"),
                         ("tools/python/README.md", "support-matrix")):
         results += [(page, name, good) for name, good in verdicts(f"{ROOT}/{page}", check)]
+    results.append(("nvfp4_gemm.h", "KERNELS", header_names_the_gpus()))
     words = {True: "ok   ", False: "FAIL ", None: "skip "}
     for document, name, good in results:
         print(f"{words[good]} {document}: {name}")
