@@ -27,7 +27,7 @@
  * THREADS    Any thread may call any function at any time. Any number of threads may run one plan
  *            at once. Destroy a plan only when no thread runs it. Two runs with the same workspace
  *            must not overlap: neither their calls nor the work that they enqueue. A run with a
- *            workspace enqueues two kernels, and the second one reads what the first one wrote
+ *            workspace enqueues two or three kernels, and each reads what the one before it wrote
  *            there.
  * STREAMS    nvfp4_gemm_run and nvfp4_gemm_plan_run enqueue on the caller's stream of the current
  *            context and return. They allocate nothing, on host or device, and synchronise nothing.
@@ -345,7 +345,8 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                b_tensor_scale_columns is 0, 64, 128, .. Fields marked (**) must be NULL, 0 or
  *                off.
  *   variant      NULL or a variant's name (nvfp4_variant_name; a refusal lists the names). "NAME/2"
- *                splits K into two partitions.
+ *                splits K into two partitions. "NAME/even", of some tiles of 9.0: CTAs share the
+ *                tiles that fill no whole wave.
  *   empty        If m, n or l is 0, the call succeeds: it reads, writes and enqueues nothing, and
  *                checks no rule below. K = 0 gives acc = +0, and the rules of A, B and their scales
  *                are not checked.
@@ -523,10 +524,10 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
  *
  * Allocates nothing and waits for nothing. The stream may be captured into a graph, in any mode. A
  * product is one kernel node. If it needs a workspace it is two nodes with a programmatic edge
- * between them, and on 10.x three if the scales of both operands are linear. With K = 0 it is one
- * memset node for each batch or for all, or a kernel node if D is more than fp16 of alpha * 0. Code
- * is loaded at the first use of a kernel only; the thread's capture mode is relaxed while that
- * happens.                                                                             Since 0.1 */
+ * between them, and three on 10.x if the scales of both operands are linear, on 9.0 if tokens are
+ * decoded and CTAs then share tiles evenly. With K = 0 it is one memset node for each batch or for
+ * all, or a kernel node if D is more than fp16 of alpha * 0. Code is loaded at the first use of a
+ * kernel only; the thread's capture mode is relaxed while that happens.               Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
 
 /* Opens the driver, and loads the code of all kernels for the current context's device. A program

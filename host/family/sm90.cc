@@ -8,6 +8,7 @@
 #include "host/driver/tensor_map.h"
 #include "host/family/params.h"
 #include "host/plan/plan.h"
+#include "host/problem/fields.h"
 #include "kernel/sm90/params.h"
 
 namespace nvfp4 {
@@ -132,6 +133,9 @@ int64_t whole_tiles(const Split& split, int64_t tiles, const Architecture& arch)
   return shared > 0 && shared * split.partitions <= ctas ? tiles - shared : 0;
 }
 
+bool share_evenly(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
+                  Choice* choice);
+
 bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
                   Choice* choice) {
   const int64_t stages = ceil_div(desc.k, kSm90StageK);
@@ -161,7 +165,106 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
     const int64_t whole = whole_tiles(split, tiles, arch);
     if (whole > 0) take({&split, whole});
   }
+  Choice even;
+  if (share_evenly(desc, arch, v, &even) && even.cost < choice->cost) *choice = even;
   return true;
+}
+
+// ---- even shares ----
+
+// Tiles whose sums stay in the registers of one group of warps (kWholeSums in wide/tile.h).
+bool takes_even_shares(const Variant& v) { return v.several_tiles && v.tile_tokens >= 128; }
+
+// The k-blocks of the tiles after the whole ones, by CTA: `more` CTAs take one more than `each`.
+struct EvenShares {
+  int64_t whole, rest, ctas, each, more;  // tiles, tiles, CTAs, k-blocks, CTAs
+};
+
+// False if a tile could have more than kSm90MostEvenParts parts, or a share more k-blocks than a
+// tile.
+bool find_even_shares(int64_t tiles, int64_t stages, const Architecture& arch, EvenShares* even) {
+  even->ctas = arch.sm_count;
+  even->rest = tiles % even->ctas;
+  even->whole = tiles - even->rest;
+  even->each = even->rest * stages / even->ctas;
+  even->more = even->rest * stages % even->ctas;
+  return even->each > 0 && stages - 1 <= (kSm90MostEvenParts - 1) * even->each;
+}
+
+// Fitted on 127 times of an H200 (2026-11-28): where no SM is idle, a k-block takes longer by that
+// share, more for 16-bit tokens; the kernel that adds the parts; bytes of parts that a CTA stores
+// and loads per clock.
+constexpr int64_t kEvenPercent = 112, kEvenPercentOf16Bits = 116;
+constexpr int64_t kAddKernelClocks = 9650;
+constexpr int64_t kPartBytesPerClock = 13;
+
+int64_t part_bytes(const Variant& v) { return int64_t{4} * v.tile_weights * v.tile_tokens; }
+
+// Parts of all tiles, at most.
+int64_t even_parts(const EvenShares& even) { return even.ctas + even.rest - 1; }
+
+Clocks clocks_of_even(const Variant& v, int64_t stages, const EvenShares& even) {
+  const int64_t each = even.whole / even.ctas, share = even.each + (even.more > 0 ? 1 : 0);
+  const int64_t stored = each * clocks_of_partition(v, 0, kSplits[0]).sums;
+  const int64_t parts = even_parts(even) * part_bytes(v) / (even.ctas * kPartBytesPerClock);
+  const int64_t tokens = v.workspace_tokens ? kTokenKernelClocks : 0;
+  const int64_t percent = v.a_type == NVFP4_TYPE_NONE ? kEvenPercent : kEvenPercentOf16Bits;
+  return {(each * stages + share) * v.stage_clocks * percent / 100,
+          stored + parts + kAddKernelClocks,
+          kCtaClocks + (each + 1) * kNextTileClocks + tokens};
+}
+
+bool share_evenly(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
+                  Choice* choice) {
+  const int64_t stages = ceil_div(desc.k, kSm90StageK);
+  int64_t matrix, tiles;
+  EvenShares even;
+  if (!takes_even_shares(v) || is_gated(desc) || desc.batch_invariant != 0) return false;
+  if (!count_tiles(desc, v, &matrix, &tiles)) return false;
+  if (!find_even_shares(tiles, stages, arch, &even)) return false;
+  const int64_t cost = clocks_of_even(v, stages, even).all();
+  *choice = {&v, 1, 1, true, tiles, even.whole, even.ctas, cost, true};
+  return true;
+}
+
+// The parts lie behind the tokens.
+uint64_t parts_at(const Plan& plan) {
+  return plan.workspace_bytes - static_cast<uint64_t>(plan.parts_bytes);
+}
+
+nvfp4_status count_parts(const nvfp4_gemm_desc& desc, Plan* plan) {
+  const Variant& v = *plan->variant;
+  EvenShares even;
+  find_even_shares(int64_t{plan->tiles_m} * plan->tiles_n * desc.l, ceil_div(desc.k, kSm90StageK),
+                   plan->arch(), &even);
+  plan->parts_bytes = static_cast<uint64_t>(even_parts(even) * part_bytes(v));
+  plan->workspace_bytes = (plan->workspace_bytes + 15) / 16 * 16 + plan->parts_bytes;
+  plan->add_ctas = static_cast<uint32_t>(even.rest * v.tile_tokens / kSm90AddTokens);
+  plan->add_threads = kSm90AddThreads;
+  plan->add_early = true;
+  return NVFP4_SUCCESS;
+}
+
+void set_parts(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
+  if (!plan.even) return;
+  p->parts = reinterpret_cast<float*>(static_cast<uint8_t*>(g.workspace) + parts_at(plan));
+}
+
+void set_even_shares(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
+  if (!plan.even) return;
+  EvenShares even;
+  find_even_shares(int64_t{plan.tiles_m} * plan.tiles_n * g.l, ceil_div(g.k, kSm90StageK),
+                   plan.arch(), &even);
+  p->even_each = static_cast<uint32_t>(even.each);
+  p->even_more = static_cast<uint32_t>(even.more);
+  p->tile_tokens = plan.variant->tile_tokens;
+  set_parts(g, plan, p);
+}
+
+const char* add_entry(const Architecture&, const Variant& v) {
+  if (!takes_even_shares(v)) return nullptr;
+  if (v.a_type == NVFP4_TYPE_NONE) return "nvfp4_add_sm90_nvfp4";
+  return v.a_type == NVFP4_TYPE_F16 ? "nvfp4_add_sm90_f16" : "nvfp4_add_sm90_bf16";
 }
 
 // Decoded tokens in fp16: [L][K rounded up to 256][M rounded up to the tile].
@@ -183,7 +286,7 @@ int64_t decoded_rows(const nvfp4_gemm_desc& desc, const Plan& plan) {
   return plan.tiles_m * static_cast<int64_t>(plan.variant->tile_tokens);
 }
 
-nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
+nvfp4_status count_tokens(const nvfp4_gemm_desc& desc, Plan* plan) {
   if (takes_decoded(*plan->variant, desc)) return count_decoded(desc, plan);
   if (!plan->variant->workspace_tokens) return NVFP4_SUCCESS;
   const int64_t rows = decoded_rows(desc, *plan), batches = plan->grouped ? 1 : desc.l;
@@ -205,9 +308,21 @@ nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
   return NVFP4_SUCCESS;
 }
 
+nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
+  NVFP4_TRY(count_tokens(desc, plan));
+  return plan->even ? count_parts(desc, plan) : NVFP4_SUCCESS;
+}
+
 Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   int64_t matrix, tiles;
   count_tiles(desc, *plan.variant, &matrix, &tiles);  // cannot fail, since there is a plan
+  if (plan.even) {
+    EvenShares even;
+    find_even_shares(tiles, ceil_div(desc.k, kSm90StageK), plan.arch(), &even);
+    Clocks all = clocks_of_even(*plan.variant, ceil_div(desc.k, kSm90StageK), even);
+    if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
+    return all;
+  }
   const Split* split = kSplits;
   while (split->partitions != plan.split) ++split;
   Clocks all = clocks(*plan.variant, tiles, plan.tiles_n, ceil_div(desc.k, kSm90StageK),
@@ -225,6 +340,10 @@ void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
   char whole[48] = "";
   if (choice.whole > 0) {
     snprintf(whole, sizeof whole, " after %" PRId64 " whole tiles", choice.whole);
+  }
+  if (choice.even) {
+    snprintf(text, sizeof text, "even shares%s, %" PRId64 " clocks", whole, choice.cost);
+    return;
   }
   snprintf(text, sizeof text, "split %" PRIu32 "%s, %" PRId64 " clocks", choice.split, whole,
            choice.cost);
@@ -287,6 +406,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   p->batches = static_cast<uint32_t>(g.l);
   set_token_rows(g, plan, p);
   p->whole_tiles = plan.whole;
+  set_even_shares(g, plan, p);
   p->weight_scales_linear = weight_scales(g, plan).linear;
   p->token_scales_linear = plan.a_halves_bytes == 0 && token_scales(g, plan).linear;
   p->weight_format = static_cast<uint8_t>(g.operand_format);
@@ -304,6 +424,7 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
   }
   set_plain_addresses(g, plan, p);
   set_token_addresses(g, p);
+  set_parts(g, plan, p);
   return plan.gated ? set_b2(driver, g, plan, params) : NVFP4_SUCCESS;
 }
 
@@ -339,12 +460,15 @@ bool has_fast_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
 constexpr Family make_family() {
   Family f;
   f.choose_split = choose_split;
+  f.takes_even_shares = takes_even_shares;
+  f.share_evenly = share_evenly;
   f.complete = count_workspace;
   f.predict = predict;
   f.waits_for_earlier_work = true;
   f.make_params = make_params;
   f.replace_addresses = replace_addresses;
   f.operation = operation;
+  f.add_entry = add_entry;
   f.write_rule = write_rule;
   f.write_choice = write_choice;
   f.last_fast_epilogue = kEpilogueColumns;

@@ -22,6 +22,7 @@ struct Choice {
   bool several;
   int64_t tiles, whole, ctas;  // see Plan
   int64_t cost;                // in the planner's own unit
+  bool even = false;           // see Plan
 };
 
 constexpr size_t kReasonBytes = 160;
@@ -69,6 +70,11 @@ struct Family {
   // ---- planning ----
   // False if the problem has too many tiles of the variant.
   bool (*choose_split)(const nvfp4_gemm_desc& desc, const Architecture& arch,
+                       const Variant& variant, Choice* choice) = nullptr;
+  // Whether CTAs may share tiles of the variant evenly (Plan::even), and that choice for a problem:
+  // false if the variant cannot share it so. NULL: no variant of the family can.
+  bool (*takes_even_shares)(const Variant& variant) = nullptr;
+  bool (*share_evenly)(const nvfp4_gemm_desc& desc, const Architecture& arch,
                        const Variant& variant, Choice* choice) = nullptr;
   // Completes a plan: sets its workspace, and the kernels that run before and after the product's.
   nvfp4_status (*complete)(const nvfp4_gemm_desc& desc, Plan* plan) = nullptr;

@@ -114,6 +114,21 @@ nvfp4_status refuse_split(const nvfp4_gemm_desc& desc, const char* why) {
   return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%.64s\" %s", desc.variant, why);
 }
 
+nvfp4_status force_even_shares(const CheckedGemm& checked, const Architecture& arch,
+                               Choice* choice) {
+  const nvfp4_gemm_desc& desc = *checked.desc;
+  if (is_gated(desc)) {
+    return refuse_split(desc, "has even shares, which a gated product cannot have");
+  }
+  if (desc.batch_invariant != 0) {
+    return refuse_split(desc, "has even shares, which batch_invariant = 1 excludes");
+  }
+  if (checked.forced->family->share_evenly(desc, arch, *checked.forced, choice)) {
+    return NVFP4_SUCCESS;
+  }
+  return refuse_split(desc, "has no even shares of this product: they would be too short");
+}
+
 // Uses as many K partitions as the caller asks for, even if that is slow or a cluster has to wait
 // for room. Every tile is split.
 nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, Choice* choice) {
@@ -175,6 +190,7 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
                 "variant = \"%s\" has no kernel for gated products (b2)", forced.name);
   }
   if (!is_candidate(desc, arch, forced)) return refuse_variant(desc, forced, arch);
+  if (checked.forced_split == kEvenShares) return force_even_shares(checked, arch, choice);
   if (checked.forced_split > 0) return force_split(checked, arch, choice);
   const bool fits = forced.family->choose_split(desc, arch, forced, choice);
   return fits ? NVFP4_SUCCESS : refuse_ctas(checked);
@@ -247,7 +263,8 @@ nvfp4_status make_plan_on(const CheckedGemm& asked, uint32_t arch_index, Plan* p
   plan->cluster = choice.cluster;
   plan->tiles_m = static_cast<uint32_t>(ceil_div(desc.m, choice.variant->tile_tokens));
   plan->tiles_n = static_cast<uint32_t>(ceil_div(desc.n, choice.variant->tile_weights));
-  plan->several = choice.several && choice.split == 1;
+  plan->several = choice.several && choice.split == 1 && !choice.even;
+  plan->even = choice.even;
   plan->whole = static_cast<uint32_t>(choice.whole);
   plan->grid = static_cast<uint32_t>(choice.ctas);
   plan->gated = is_gated(desc);

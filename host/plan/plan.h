@@ -15,9 +15,11 @@ struct Plan {
   bool several;      // a CTA computes several tiles; the grid then has at most one CTA per SM
   uint32_t split;    // CTAs that share a tile along K
   uint32_t whole;    // if split > 1: the first `whole` tiles are not split
+  bool even;         // the CTAs share the tiles from `whole` on evenly; split is then 1
   uint32_t cluster;  // CTAs of a cluster
   uint32_t grid;     // CTAs, flattened into grid.x; one per tile where no tile is split
   uint64_t workspace_bytes;
+  uint64_t parts_bytes;  // bytes at its end for parts of even shares
   // Bytes of the workspace for the converted scales of A, and then of B. Linear scales are
   // converted before the product on architectures whose kernels read only 128x4 scales. 0 for
   // scales that are not converted.
@@ -29,8 +31,10 @@ struct Plan {
   // The kernel that decodes tokens into the workspace before the product, called the activation
   // pre-pass; 0: none.
   uint32_t prepass_ctas, prepass_threads;
-  // The kernel that adds K partitions from the workspace after the product; 0: none.
+  // The kernel that adds parts of K from the workspace after the product; 0: none. `add_early`: it
+  // may start early, because it waits for the product itself.
   uint32_t add_ctas, add_threads;
+  bool add_early;
   uint32_t shared_bytes;  // of a CTA
   bool grouped;           // tiles_m is the largest number of token tiles that the groups can have
   bool gated;             // the product has b2

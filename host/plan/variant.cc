@@ -18,6 +18,7 @@ namespace {
 
 struct Names {
   const char* whole;
+  const char* even;
   const char* split[kPartitionCountsSize];
 };
 
@@ -26,6 +27,7 @@ constexpr Variant variant_of(const Names& names, const Family* family, int32_t a
                              uint32_t clocks) {
   Variant v{};
   v.name = names.whole;
+  v.even_name = names.even;
   for (uint32_t i = 0; i < kPartitionCountsSize; ++i) v.split_names[i] = names.split[i];
   v.family = family;
   v.tile_weights = Tile::kWeights;
@@ -70,7 +72,7 @@ constexpr Entry entry_of(const char* name) {
 #define NVFP4_NAME(family, label) #family "_" #label "x" NVFP4_TEXT_OF(NVFP4_K_##family)
 #define NVFP4_NAMES(family, label)                                          \
   {                                                                         \
-    NVFP4_NAME(family, label), {                                            \
+    NVFP4_NAME(family, label), NVFP4_NAME(family, label) "/even", {         \
       NVFP4_NAME(family, label)                                             \
       "/1", NVFP4_NAME(family, label) "/2", NVFP4_NAME(family, label) "/3", \
           NVFP4_NAME(family, label) "/4", NVFP4_NAME(family, label) "/8"    \
@@ -164,6 +166,11 @@ bool scales_fit_map(const Operand& x) {
   return stride < kStrideBytes;
 }
 
+bool takes_even_shares(const Variant& v) {
+  const auto takes = v.family->takes_even_shares;
+  return takes != nullptr && takes(v);
+}
+
 nvfp4_status refuse_partitions(const char* name, const Variant& variant) {
   char partitions[64] = "";
   size_t length = 0;
@@ -171,6 +178,9 @@ nvfp4_status refuse_partitions(const char* name, const Variant& variant) {
     if (!has_split(variant, each)) continue;
     length += static_cast<size_t>(
         snprintf(partitions + length, sizeof partitions - length, " /%" PRIu32, each));
+  }
+  if (takes_even_shares(variant)) {
+    snprintf(partitions + length, sizeof partitions - length, " /even");
   }
   return fail(NVFP4_STATUS_INVALID_VALUE,
               "variant = \"%.64s\": the numbers of K partitions of %s are%s", name, variant.name,
@@ -194,6 +204,10 @@ bool is_in_order(const Variant& v, const Architecture& arch) {
 }
 
 nvfp4_status find_split(const char* name, const Variant& variant, uint32_t* split) {
+  if (takes_even_shares(variant) && strcmp(name, variant.even_name) == 0) {
+    *split = kEvenShares;
+    return NVFP4_SUCCESS;
+  }
   for (uint32_t i = 0; i < kPartitionCountsSize; ++i) {
     if (!has_split(variant, kPartitionCounts[i]) || strcmp(name, variant.split_names[i]) != 0) {
       continue;
@@ -252,6 +266,7 @@ nvfp4_status find_variant(const char* name, const Variant** variant, uint32_t* s
 }
 
 const char* name_of(const Variant& variant, uint32_t split) {
+  if (split == kEvenShares) return variant.even_name;
   for (uint32_t i = 0; i < kPartitionCountsSize; ++i) {
     if (kPartitionCounts[i] == split) return variant.split_names[i];
   }

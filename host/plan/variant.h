@@ -24,8 +24,12 @@ struct Entry {
 constexpr uint32_t kPartitionCounts[] = {1, 2, 3, 4, 8};
 constexpr uint32_t kPartitionCountsSize = sizeof kPartitionCounts / sizeof kPartitionCounts[0];
 
+// What a name that ends in "/even" asks for in place of a number of K partitions.
+constexpr uint32_t kEvenShares = UINT32_MAX;
+
 struct Variant {
   const char* name;
+  const char* even_name;                          // "sm90_128x128x256/even"
   const char* split_names[kPartitionCountsSize];  // "sm90_64x16x256/2" for two K partitions
   Entry entries[kOperationCount];
   const Family* family;

@@ -73,7 +73,8 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
   NVFP4_TRY(enqueue_workspace(site, prepared, g, params, stream));
   // After a kernel that fills the workspace it always starts early: it waits for that kernel
   // itself.
-  const bool early = plan.waits && (g.pdl != NVFP4_PDL_OFF || plan.workspace_bytes > 0);
+  const bool follows = plan.prepass_ctas > 0 || plan.a_halves_bytes > 0 || tiles_scales(plan);
+  const bool early = plan.waits && (g.pdl != NVFP4_PDL_OFF || follows);
   const auto beside = plan.variant->family->shared_bytes_beside;
   const uint32_t shared_bytes =
       early && beside != nullptr ? beside(plan, ctas, site.sm_count) : plan.shared_bytes;
@@ -81,7 +82,7 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
   const CUkernel kernel = prepared.loaded.kernels[plan.variant->family->operation(plan, params)];
   NVFP4_TRY(launch(site, kernel, grid, &params, stream));
   if (plan.add_ctas == 0) return NVFP4_SUCCESS;
-  const Grid add{plan.add_ctas, 1, plan.add_threads, 0, 1, false};
+  const Grid add{plan.add_ctas, 1, plan.add_threads, 0, 1, plan.add_early};
   return launch(site, prepared.loaded.add, add, &params, stream);
 }
 

@@ -68,7 +68,7 @@ int32_t epilogue_of(const nvfp4_gemm_desc& g, const Plan& plan) {
 void describe_tiles(const nvfp4_gemm_desc& g, const Plan& plan, int32_t sm_count,
                     nvfp4_plan_info* info) {
   const Variant& v = *plan.variant;
-  info->variant = v.name;
+  info->variant = plan.even ? v.even_name : v.name;
   info->variant_index = index_in(plan.arch(), v);
   info->tile_m = number(v.tile_tokens);
   info->tile_n = number(plan.entry().columns);

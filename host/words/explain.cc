@@ -219,6 +219,7 @@ void add_geometry(const nvfp4_plan_info& info, const Plan& plan, int32_t sm_coun
             static_cast<double>(plan.grid) / sm_count / info.ctas_per_sm, sm_count,
             ctas_text(info.ctas_per_sm));
   text->add("split     %" PRId32, info.k_partitions);
+  if (plan.even) text->add(", even shares");
   if (info.whole_tiles > 0) text->add(", of the tiles after the first %" PRId32, info.whole_tiles);
   text->add("\n");
   text->add("proof     %s\n", proof_text(info.proof));

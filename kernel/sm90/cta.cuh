@@ -46,6 +46,31 @@ __device__ inline uint32_t stages_of_k(const Sm90Params& p) {
 // for it still has all of its tiles to do.
 constexpr uint32_t kNoTile = UINT32_MAX;
 
+// Even shares: the CTAs of a grid of 132 take equally many k-blocks of the tiles that fill no whole
+// wave. A share is at most as long as a tile, so it has parts of at most two. Parts go to the
+// workspace, and a kernel adds them in the order of K (sums/even.cuh).
+template <typename Tile>
+constexpr bool kTakesEvenShares = Tile::kWholeSums && !Tile::kGrouped && !Tile::kGated;
+template <typename Tile>
+__device__ bool shares_evenly(const Sm90Params& p) {
+  return kTakesEvenShares<Tile> && p.even_each != 0;
+}
+
+// The k-blocks of a CTA, counted from the first one of the tile whole_tiles.
+struct EvenShare {
+  uint32_t begin, end;
+  __device__ EvenShare(const Sm90Params& p, uint32_t cta)
+      : begin(cta * p.even_each + min(cta, p.even_more)),
+        end(begin + p.even_each + (cta < p.even_more ? 1 : 0)) {}
+};
+__device__ inline uint32_t first_of_share(const Sm90Params& p) {
+  return p.whole_tiles + EvenShare(p, blockIdx.x).begin / stages_of_k(p);
+}
+__device__ inline uint32_t next_of_share(const Sm90Params& p, uint32_t index) {
+  const uint32_t end = (index + 1 - p.whole_tiles) * stages_of_k(p);
+  return end < EvenShare(p, blockIdx.x).end ? index + 1 : kNoTile;
+}
+
 __device__ inline uint32_t tile_of_cluster(const Sm90Params& p) {
   const uint32_t index = p.whole_tiles + ptx::clusterid_x();
   return index < tiles_of_all(p) ? index : kNoTile;
@@ -53,6 +78,7 @@ __device__ inline uint32_t tile_of_cluster(const Sm90Params& p) {
 
 template <typename Tile>
 __device__ uint32_t first_tile(const Sm90Params& p) {
+  if (shares_evenly<Tile>(p) && p.whole_tiles == 0) return first_of_share(p);
   if (p.split == 1) return blockIdx.x;
   if (!Tile::kSeveralTiles || p.whole_tiles == 0) return ptx::clusterid_x();
   const uint32_t shared = tile_of_cluster(p);
@@ -76,6 +102,11 @@ __device__ uint32_t ctas_of_grid() {
 template <typename Tile>
 __device__ uint32_t next_tile(const Sm90Params& p, uint32_t index) {
   if (!Tile::kSeveralTiles || (p.split > 1 && p.whole_tiles == 0)) return kNoTile;
+  if (shares_evenly<Tile>(p)) {
+    if (index >= p.whole_tiles) return next_of_share(p, index);
+    const uint32_t whole = index + ctas_of_grid<Tile>();
+    return whole < p.whole_tiles ? whole : first_of_share(p);
+  }
   if (p.split > 1 && index >= p.whole_tiles) return Tile::kPushesSums ? own_index<Tile>() : kNoTile;
   const uint32_t next = index + ctas_of_grid<Tile>();
   if (next < (p.split == 1 ? tiles_of_all(p) : p.whole_tiles)) return next;
@@ -182,6 +213,8 @@ struct Cta90 {
   }
   // Whether the CTAs of the cluster share the tile, with one K partition each.
   __device__ bool shared() const { return !Tile::kGrouped && index >= whole_tiles(p); }
+  // Whether other CTAs have parts of this tile in their even shares.
+  __device__ bool has_part() const { return shares_evenly<Tile>(p) && count < stages_of_k(p); }
   // Steps of 64 in this CTA's i-th k-block: 4, or fewer in the last one.
   __device__ uint32_t steps(uint32_t i) const {
     return min(Tile::kSteps, k_steps - (stage_begin + i) * Tile::kSteps);
@@ -210,6 +243,13 @@ __device__ void take_tile(Cta90<Tile>& cta, uint32_t index) {
   cta.tile = tile_of_index(cta.p, index);
   cta.stage_begin = 0;
   cta.count = stages;
+  if (shares_evenly<Tile>(cta.p) && index >= cta.p.whole_tiles) {
+    const EvenShare slice(cta.p, blockIdx.x);
+    const uint32_t first = (index - cta.p.whole_tiles) * stages;  // of the tile
+    cta.stage_begin = max(slice.begin, first) - first;
+    cta.count = min(slice.end - first, stages) - cta.stage_begin;
+    return;
+  }
   if (!cta.shared()) return;
   // a power of two, or 3
   const uint32_t each = split == 3 ? stages / 3 : stages >> (31 - __clz(split));

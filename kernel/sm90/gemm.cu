@@ -30,6 +30,7 @@
 #include "kernel/sm90/multiply.cuh"
 #include "kernel/sm90/multiply_a16.cuh"
 #include "kernel/sm90/params.h"
+#include "kernel/sm90/sums/even.cuh"
 #include "kernel/sm90/sums/exchange.cuh"
 #include "kernel/sm90/sums/gated.cuh"
 #include "kernel/sm90/sums/push.cuh"
@@ -271,6 +272,14 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
       multiply(cta, warp, lane, position, sums);
     }
     const Cta90<Tile> again = make_cta<Tile>(p, smem, index);
+    if constexpr (kTakesEvenShares<Tile>) {
+      if (again.has_part()) {
+        store_partition(again, warp, lane, sums);
+        index = next_tile<Tile>(p, index);
+        if (index == kNoTile) return;
+        continue;
+      }
+    }
     if constexpr (Tile::kWholeSums) {
       // The last tile. If ptxas knows that before the sums are added, it keeps no registers for the
       // next tile.
@@ -516,3 +525,13 @@ extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
     nvfp4_tokens_sm90(const __grid_constant__ nvfp4::Sm90Params params) {
   nvfp4::decode_tokens_to_workspace(params);
 }
+
+// Add the parts of even shares, for each type of tokens.
+#define NVFP4_ADD_SM90(label, tile)                                         \
+  extern "C" __global__ void __launch_bounds__(nvfp4::kSm90AddThreads)      \
+      nvfp4_add_sm90_##label(const __grid_constant__ nvfp4::Sm90Params p) { \
+    nvfp4::add_parts_of_tile<nvfp4::tile>(p);                               \
+  }
+NVFP4_ADD_SM90(nvfp4, Sm90Tile_128x128)
+NVFP4_ADD_SM90(f16, Sm90Tile_f16_128x128)
+NVFP4_ADD_SM90(bf16, Sm90Tile_bf16_128x128)

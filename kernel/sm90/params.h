@@ -24,6 +24,9 @@ constexpr uint32_t kTokenRowBytes = 128;  // one token of a sub-tile: 64 element
 constexpr uint32_t kTokenKernelThreads = 128;
 constexpr uint32_t kTokenKernelRows = 16;  // rows per CTA
 constexpr uint32_t kTokenKernelRegisters = 32;
+constexpr uint32_t kSm90AddThreads = 256;      // of the kernel that adds the parts of even shares
+constexpr uint32_t kSm90AddTokens = 8;         // of a tile that one of its CTAs takes
+constexpr uint32_t kSm90MostEvenParts = 4;     // of a tile
 constexpr uint32_t kTokenBytesPerThread = 64;  // bytes of the workspace: 32 elements
 
 struct Sm90Params {
@@ -38,6 +41,12 @@ struct Sm90Params {
   uint8_t token_scales_linear;
   uint8_t weight_format;  // an OperandFormatNumber
   uint32_t m_padded;      // M rounded up to the token tile
+  // Even shares (sums/even.cuh); even_each is 0 if there are none. The tiles from whole_tiles on
+  // have their k-blocks counted on from tile to tile. Each CTA takes even_each of them, and the
+  // first even_more CTAs one more.
+  uint32_t even_each, even_more;
+  uint32_t tile_tokens;  // for the kernel that adds the parts
+  float* parts;          // in the caller's workspace: [share and tile][8 tokens][thread][4]
 };
 NVFP4_CHECK_PARAMS(Sm90Params, 640);
 static_assert(NVFP4_OFFSET_IS(Sm90Params, token_sub_tiles, 368) &&

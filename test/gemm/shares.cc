@@ -175,6 +175,68 @@ TEST_CASE("a CTA goes on from its part of a tile to whole ones with any epilogue
   REQUIRE(difference_on_device(gpu.driver, p) == "");
 }
 
+namespace {
+
+// Tiles of which a part fills no whole wave: ten for 16 SMs, eighty for 132.
+int64_t uneven_tiles(int64_t sms, int64_t waves) { return waves * sms + sms * 5 / 8; }
+
+std::vector<std::string> even_variants() {
+  if (support::devices(Driver::get()).at(0).emulated()) {
+    return {"sm90_128x128x256/even", "sm90_bf16_128x192x256/even"};
+  }
+  return {"sm90_128x128x256/even",     "sm90_128x192x256/even",     "sm90_128x256x256/even",
+          "sm90_f16_128x128x256/even", "sm90_f16_128x192x256/even", "sm90_bf16_128x128x256/even",
+          "sm90_bf16_128x192x256/even"};
+}
+
+Problem full_tokens(const Problem& p, const std::string& variant, Data data) {
+  const support::Shape shape{gemm_test::tile_tokens(variant) - 5, p.n, p.k};
+  const int32_t type = a_type_of(variant);
+  if (type == NVFP4_TYPE_NONE) {
+    return forced(variant.c_str(), support::make_problem(shape, data, 962));
+  }
+  return forced(variant.c_str(), support::make_a16_problem(shape, type, data, 962));
+}
+
+}  // namespace
+
+// Shares that end in a tile, begin in it and cross it; tiles that one CTA has whole.
+TEST_CASE("CTAs of 9.0 that share tiles evenly give the reference's bits", "[shares][even]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const std::string variant = GENERATE(from_range(even_variants()));
+  const int64_t sms = nominal_sms(gpu), waves = GENERATE(0, 1);
+  if (gpu.small() && sms * waves == 132) SKIP_TEST("hundreds of tiles take the emulator minutes");
+  const Problem p = tiles_of(variant, uneven_tiles(sms, waves), k_of(gpu, variant), Data::exact);
+  const DeviceGemm gemm(gpu.driver, p);
+  const nvfp4_plan_info info = gemm_test::plan_of(gpu, gemm.desc);
+  CHECK(info.variant == variant);
+  CHECK(info.whole_tiles == waves * sms);
+  CHECK(info.grid_ctas == sms);
+  gemm_test::require_reference_bits(gpu, p);
+  if (waves == 1) return;
+  // K in whole steps, for the entry of plain products, and nearly all rows of a tile.
+  gemm_test::require_reference_bits(
+      gpu, full_tokens(
+               tiles_of(variant, uneven_tiles(sms, 0), k_of(gpu, variant) / 64 * 64, Data::exact),
+               variant, Data::exact));
+}
+
+TEST_CASE("even shares take any epilogue and add in the order of K", "[shares][even][epilogue]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const std::string variant = GENERATE(from_range(even_variants()));
+  const int64_t sms = nominal_sms(gpu);
+  const Problem operands = tiles_of(variant, uneven_tiles(sms, 0), k_of(gpu, variant), Data::exact);
+  support::Random random(963);
+  for (int i = 0; i < (gpu.small() ? 2 : 8); ++i) {
+    const Problem p =
+        support::with_fields(operands, support::random_fields(operands.shape(), random), 1);
+    CAPTURE(variant, to_string(p));
+    REQUIRE(difference_on_device(gpu.driver, p) == "");
+  }
+  const Problem inexact = tiles_of(variant, uneven_tiles(sms, 0), k_of(gpu, variant), Data::random);
+  CHECK(gemm_test::inside_bound(gpu, inexact, support::run_on_device(gpu.driver, inexact)));
+}
+
 // No CTA waits for one that need not be resident. The sums are inexact: another order would show.
 TEST_CASE("where other work keeps SMs the bits are the same and nothing hangs", "[shares][held]") {
   USE_GPU_OF_FAMILY(gpu, 9);

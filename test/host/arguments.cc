@@ -168,6 +168,10 @@ const Rule kRules[] = {
      "the numbers of K partitions of sm90_64x16x256 are /1 /2 /3 /4 /8"},
     {"variant of parts and more", WITH(g.variant = "sm90_f16_64x16x256/2 "), kInvalid,
      "the numbers of K partitions of sm90_f16_64x16x256 are /1 /2 /4"},
+    {"variant of even shares of another tile", WITH(g.variant = "sm90_64x16x256/even"), kInvalid,
+     "the numbers of K partitions of sm90_64x16x256 are /1 /2 /3 /4 /8"},
+    {"variant of parts beside even shares", WITH(g.variant = "sm90_128x128x256/5"), kInvalid,
+     "the numbers of K partitions of sm90_128x128x256 are /1 /2 /3 /4 /8 /even"},
     {"variant pair", WITH(g.variant = "sm100_256x256x256"), kAccepted, ""},
 
     // tiles: 2^20 * 2^11 is one too many

@@ -45,6 +45,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kMaxSplit = 8;
   static constexpr bool kBlockSums = true;
   static constexpr bool kPushesSums = true;
+  static constexpr bool kWholeSums = false;
   static constexpr bool kBatchInvariant = false;  // it adds sums of 16
   static constexpr bool kSeveralTiles = true;
   static constexpr bool kPlain = false;
