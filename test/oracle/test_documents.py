@@ -151,6 +151,17 @@ class Documents(unittest.TestCase):
         self.assertGreater(seen, 50)
         self.assertEqual(wrong, [], "\n".join(wrong))
 
+    def test_readme_fits_and_states_the_times_of_hacking(self):
+        readme, hacking = text("README.md"), text("HACKING.md")
+        self.assertLessEqual(readme.count("\n"), 140)
+        words = " ".join(readme.split())
+        for command, stated in (("`make run`", r"`make run` takes about (\d+) minutes"),
+                                ("`make test` after it", r"about (\d+) minutes after `make run`")):
+            row = re.search(rf"(?m)^\| {command}[^|]*\| (\d+) min (\d+) s ", hacking)
+            minutes = int(row[1]) + (int(row[2]) > 20)
+            self.assertEqual(int(re.search(stated, words)[1]), minutes, command)
+        self.assertNotRegex(text("CONTRIBUTING.md"), r"\d+ (minutes|min|s)\b|half an hour")
+
     def test_what_is_not_there_is_found(self):
         for code, finding in [("make run tset", "no target tset"),
                               ("make run COLOUR=1", "no variable COLOUR"),

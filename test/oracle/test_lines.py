@@ -94,22 +94,28 @@ class Lines(unittest.TestCase):
         for made in ("d.npy", "trace.json"):
             self.assertTrue(os.path.exists(os.path.join(self.folder, made)), made)
 
+    def test_the_first_program_is_that_of_make_first(self):
+        program = block("#include <nvfp4_gemm.h>", "c")
+        self.assertTrue(text("examples/c/first.c").endswith("same lines */\n" + program))
+
     def test_the_first_program_and_its_build_line(self):
         if not shutil.which("pkg-config"):
             self.skipTest("there is no pkg-config here")
         with open(os.path.join(self.folder, "program.c"), "w") as out:
             out.write(block("#include <nvfp4_gemm.h>", "c"))
         # Its PREFIX is no system folder: with no more than its own lines, pkg-config and the loader
-        # find what is there.
-        install, *build = block("make install PREFIX=").splitlines()
-        prefix = shlex.quote(install.partition("=")[2].replace("$HOME", self.folder))
+        # find what is there. The driver is the emulator.
+        install = re.search(r"^make install PREFIX=(\S+)", text("README.md"), re.M)[1]
+        build = block("export PKG_CONFIG_PATH=").splitlines()
+        prefix = shlex.quote(install.replace("$HOME", self.folder))
+        emulator = os.path.join(os.path.abspath(nvfp4.BUILD), "emulator")
         self.succeeds(
             f"cd {shlex.quote(ROOT)} && PREFIX={prefix} LIBDIR={prefix}/lib "
             f"INCLUDEDIR={prefix}/include BINDIR=- MANDIR=- BASHDIR=- DESTDIR= "
             f"tools/package/install.sh install {shlex.quote(os.path.relpath(nvfp4.BUILD, ROOT))}")
         said = self.succeeds("\n".join([*build, "./program"]), HOME=self.folder,
-                             LD_LIBRARY_PATH="", PKG_CONFIG_PATH="")
-        # The first row of both matrices is -3 .. 3 over and over, which E2M1 holds exactly.
+                             LIBRARY_PATH=emulator, LD_LIBRARY_PATH=emulator, PKG_CONFIG_PATH="")
+        # The first row is -3 .. 3 over and over, which E2M1 holds exactly.
         self.assertEqual(float(said.split("=")[1]), sum((i % 7 - 3)**2 for i in range(64)))
 
 

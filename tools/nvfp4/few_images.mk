@@ -16,7 +16,7 @@ endef
 # `make run` builds the images of a GPU with kernels for NVFP4 tokens, if there is one, or else the
 # Blackwell PTX and the emulator. The tests use the same library.
 RUN := $(B)/run
-RUN_GPUS    := $(strip $(if $(filter run first-run test test-programs,$(MAKECMDGOALS)),\
+RUN_GPUS    := $(strip $(if $(filter run first first-run test test-programs,$(MAKECMDGOALS)),\
                  $(shell tools/setup/gpus.sh)))
 RUN_IMAGES  := $(shell kernel/images.sh $(if $(RUN_GPUS),'$(RUN_GPUS)','100' ptx))
 RUN_FATBINS = $(call fatbins_of,$(RUN_IMAGES))
@@ -55,6 +55,13 @@ else
 	@$(ON_EMULATOR) $(RUN)/nvfp4 run --headline
 endif
 first-run: $(RUN_FATBINS) $(if $(RUN_GPUS),,emulator) $(RUN)/nvfp4
+
+# README's program, with the driver of the GPU or the emulator in its place.
+.PHONY: first
+first: $(SETUP) first-run  ## README's first program, examples/c/first.c, on the GPU or in the emulator
+	$(CC) -std=c99 -Wall -Iinclude examples/c/first.c -o $(RUN)/first -L$(RUN) -lnvfp4gemm \
+	  $(if $(RUN_GPUS),,-L$(B)/emulator) -l:libcuda.so.1 -Wl,-rpath,'$$ORIGIN'
+	@$(if $(RUN_GPUS),,$(ON_EMULATOR)) $(RUN)/first
 
 # One family's PTX, compiled by itself, and a product that runs it in the emulator: the loop of
 # somebody who changes a kernel. The Hopper kernel is compiled for the tile of the product alone.
