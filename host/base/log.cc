@@ -111,7 +111,7 @@ void LinesAfterRelease::keep(LogLevel level, const char* line) {
 nvfp4_status set_log_callback(nvfp4_log_callback callback, void* user, int32_t level) {
   constexpr int32_t kMost = static_cast<int32_t>(LogLevel::detail);
   if (level < 0 || level > kMost) {
-    return fail(NVFP4_STATUS_INVALID_VALUE, "level = %" PRId32 " is none of 0 to %" PRId32, level,
+    return fail(NVFP4_STATUS_INVALID_VALUE, "level = %" PRId32 " is outside 0 to %" PRId32, level,
                 kMost);
   }
   Sink* sink = static_cast<Sink*>(malloc(sizeof(Sink)));

@@ -151,7 +151,7 @@ nvfp4_status refuse_variant(const char* name) {
     length +=
         static_cast<size_t>(snprintf(names + length, sizeof names - length, " %s", known.name));
   }
-  return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%.64s\" is none of:%s", name, names);
+  return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%.64s\" is not one of:%s", name, names);
 }
 
 // Whether a tensor map can describe the batches of scales.

@@ -80,9 +80,9 @@ nvfp4_status rule_enumerator(const char* field, int32_t value, Enumeration enume
   list_names(enumeration, legal, list);
   const char* const name = enumerator_name(enumeration, value);
   if (name != nullptr) {
-    return fail(NVFP4_STATUS_INVALID_ENUM, "%s = %s is none of %s", field, name, list);
+    return fail(NVFP4_STATUS_INVALID_ENUM, "%s = %s is not one of %s", field, name, list);
   }
-  return fail(NVFP4_STATUS_INVALID_ENUM, "%s = %" PRId32 " is none of %s", field, value, list);
+  return fail(NVFP4_STATUS_INVALID_ENUM, "%s = %" PRId32 " is not one of %s", field, value, list);
 }
 
 }  // namespace nvfp4

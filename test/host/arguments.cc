@@ -68,45 +68,45 @@ const Rule kRules[] = {
 
     // enumerations
     // clang-format off
-    {"a_scale_layout unset", WITH(g.a_scale_layout = 0), kNoSuch, "a_scale_layout = NVFP4_SCALE_LAYOUT_UNSET is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
-    {"a_scale_layout 3", WITH(g.a_scale_layout = 3), kNoSuch, "a_scale_layout = 3 is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
+    {"a_scale_layout unset", WITH(g.a_scale_layout = 0), kNoSuch, "a_scale_layout = NVFP4_SCALE_LAYOUT_UNSET is not one of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
+    {"a_scale_layout 3", WITH(g.a_scale_layout = 3), kNoSuch, "a_scale_layout = 3 is not one of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
     {"a_scale_layout linear", WITH(g.a_scale_layout = 2, g.workspace = address(0x7000000000), g.workspace_bytes = 1 << 30), kAccepted, ""},
-    {"b_scale_layout -1", WITH(g.b_scale_layout = -1), kNoSuch, "b_scale_layout = -1 is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
+    {"b_scale_layout -1", WITH(g.b_scale_layout = -1), kNoSuch, "b_scale_layout = -1 is not one of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
     {"b_scale_layout linear", WITH(g.b_scale_layout = 2, g.workspace = address(0x7000000000), g.workspace_bytes = 1 << 30), kAccepted, ""},
-    {"d_scale_layout 3", WITH(g.d_scale_layout = 3), kNoSuch, "d_scale_layout = 3 is none of NVFP4_SCALE_LAYOUT_UNSET, NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
-    {"c_type -1", WITH(g.c_type = -1), kNoSuch, "c_type = -1 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32"},
+    {"d_scale_layout 3", WITH(g.d_scale_layout = 3), kNoSuch, "d_scale_layout = 3 is not one of NVFP4_SCALE_LAYOUT_UNSET, NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR"},
+    {"c_type -1", WITH(g.c_type = -1), kNoSuch, "c_type = -1 is not one of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32"},
     {"c_type F32", WITH(g.c_type = NVFP4_TYPE_F32), kAccepted, ""},
-    {"c_type NVFP4", WITH(g.c_type = NVFP4_TYPE_NVFP4), kNoSuch, "c_type = NVFP4_TYPE_NVFP4 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32"},
-    {"d_type none", WITH(g.d_type = 0), kNoSuch, "d_type = NVFP4_TYPE_NONE is none of NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32, NVFP4_TYPE_NVFP4"},
-    {"d_type 7", WITH(g.d_type = 7), kNoSuch, "d_type = 7 is none of NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32, NVFP4_TYPE_NVFP4, NVFP4_TYPE_MXFP4, NVFP4_TYPE_E2M1_UE8M0"},
-    {"d_type 32", WITH(g.d_type = 32), kNoSuch, "d_type = 32 is none of"},
+    {"c_type NVFP4", WITH(g.c_type = NVFP4_TYPE_NVFP4), kNoSuch, "c_type = NVFP4_TYPE_NVFP4 is not one of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32"},
+    {"d_type none", WITH(g.d_type = 0), kNoSuch, "d_type = NVFP4_TYPE_NONE is not one of NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32, NVFP4_TYPE_NVFP4"},
+    {"d_type 7", WITH(g.d_type = 7), kNoSuch, "d_type = 7 is not one of NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32, NVFP4_TYPE_NVFP4, NVFP4_TYPE_MXFP4, NVFP4_TYPE_E2M1_UE8M0"},
+    {"d_type 32", WITH(g.d_type = 32), kNoSuch, "d_type = 32 is not one of"},
     {"d_type BF16", WITH(g.d_type = 2), kAccepted, ""},
     {"d_type F32", WITH(g.d_type = 3), kAccepted, ""},
-    {"bias_type NVFP4", WITH(g.bias_type = 4), kNoSuch, "bias_type = NVFP4_TYPE_NVFP4 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32"},
+    {"bias_type NVFP4", WITH(g.bias_type = 4), kNoSuch, "bias_type = NVFP4_TYPE_NVFP4 is not one of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32"},
     {"bias_type F32", WITH(g.bias_type = 3), kNull, "bias is NULL"},
-    {"scalar_mode 2", WITH(g.scalar_mode = 2), kNoSuch, "scalar_mode = 2 is none of NVFP4_SCALARS_HOST, NVFP4_SCALARS_DEVICE"},
+    {"scalar_mode 2", WITH(g.scalar_mode = 2), kNoSuch, "scalar_mode = 2 is not one of NVFP4_SCALARS_HOST, NVFP4_SCALARS_DEVICE"},
     {"scalar_mode DEVICE", WITH(g.scalar_mode = 1), kNull, "alpha_device is NULL"},
-    {"activation 6", WITH(g.activation = 6), kNoSuch, "activation = 6 is none of NVFP4_ACTIVATION_NONE, NVFP4_ACTIVATION_RELU, NVFP4_ACTIVATION_GELU_TANH, NVFP4_ACTIVATION_SILU, NVFP4_ACTIVATION_GELU_ERF, NVFP4_ACTIVATION_RELU_SQUARED"},
+    {"activation 6", WITH(g.activation = 6), kNoSuch, "activation = 6 is not one of NVFP4_ACTIVATION_NONE, NVFP4_ACTIVATION_RELU, NVFP4_ACTIVATION_GELU_TANH, NVFP4_ACTIVATION_SILU, NVFP4_ACTIVATION_GELU_ERF, NVFP4_ACTIVATION_RELU_SQUARED"},
     {"activation RELU", WITH(g.activation = 1), kAccepted, ""},
     {"activation GELU_TANH", WITH(g.activation = 2), kAccepted, ""},
     {"activation SILU", WITH(g.activation = 3), kAccepted, ""},
     {"activation GELU_ERF", WITH(g.activation = 4), kAccepted, ""},
     {"activation RELU_SQUARED", WITH(g.activation = 5), kAccepted, ""},
-    {"pdl 3", WITH(g.pdl = 3), kNoSuch, "pdl = 3 is none of NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS"},
+    {"pdl 3", WITH(g.pdl = 3), kNoSuch, "pdl = 3 is not one of NVFP4_PDL_OFF, NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS"},
     {"pdl -1", WITH(g.pdl = -1), kNoSuch, "pdl = -1"},
     {"pdl ON", WITH(g.pdl = 1), kAccepted, ""},
     {"pdl ON_STATIC_WEIGHTS", WITH(g.pdl = 2), kAccepted, ""},
-    {"operand_format 3", WITH(g.operand_format = 3), kNoSuch, "operand_format = 3 is none of NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0"},
-    {"d_scale_rule 3", WITH(g.d_scale_rule = 3), kNoSuch, "d_scale_rule = 3 is none of NVFP4_SCALE_RULE_DEFAULT, NVFP4_SCALE_RULE_ROUND_UP, NVFP4_SCALE_RULE_FLOOR"},
-    {"a_type F32", WITH(g.a_type = 3), kNoSuch, "a_type = NVFP4_TYPE_F32 is none of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16"},
+    {"operand_format 3", WITH(g.operand_format = 3), kNoSuch, "operand_format = 3 is not one of NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0"},
+    {"d_scale_rule 3", WITH(g.d_scale_rule = 3), kNoSuch, "d_scale_rule = 3 is not one of NVFP4_SCALE_RULE_DEFAULT, NVFP4_SCALE_RULE_ROUND_UP, NVFP4_SCALE_RULE_FLOOR"},
+    {"a_type F32", WITH(g.a_type = 3), kNoSuch, "a_type = NVFP4_TYPE_F32 is not one of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16"},
     {"a_type F16 with scales", WITH(g.a_type = 1), kInvalid, "must be NULL where a_type = NVFP4_TYPE_F16"},
     {"a_type F16", WITH(g.a_type = 1, g.a_scales = nullptr), kAccepted, ""},
     {"a_type BF16, no layout of scales", WITH(g.a_type = 2, g.a_scales = nullptr, g.a_scale_layout = 0), kAccepted, ""},
     {"a_type BF16, a_ld", WITH(g.a_type = 2, g.a_scales = nullptr, g.a_ld += 4), kMisaligned, "is not a multiple of 8"},
     {"a_type BF16, a", WITH(g.a_type = 2, g.a_scales = nullptr, g.a = static_cast<const char*>(g.a) + 8), kMisaligned, "a = 0x"},
-    {"cd_order 2", WITH(g.cd_order = 2), kNoSuch, "cd_order = 2 is none of NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR"},
+    {"cd_order 2", WITH(g.cd_order = 2), kNoSuch, "cd_order = 2 is not one of NVFP4_CD_ORDER_ROW_MAJOR, NVFP4_CD_ORDER_COLUMN_MAJOR"},
     {"cd_order column-major", WITH(g.cd_order = 1, g.d_batch_stride = 299 * 301 + 200), kAccepted, ""},
-    {"bias_axis -1", WITH(g.bias_axis = -1), kNoSuch, "bias_axis = -1 is none of NVFP4_BIAS_AXIS_COLUMN, NVFP4_BIAS_AXIS_ROW"},
+    {"bias_axis -1", WITH(g.bias_axis = -1), kNoSuch, "bias_axis = -1 is not one of NVFP4_BIAS_AXIS_COLUMN, NVFP4_BIAS_AXIS_ROW"},
     {"bias_axis row", WITH(g.bias_axis = 1), kAccepted, ""},
 
     // switches, words that must be 0
@@ -143,7 +143,7 @@ const Rule kRules[] = {
 
     // variant
     {"variant unknown", WITH(g.variant = "x"), kInvalid,
-     "variant = \"x\" is none of: sm100_128x64x256 sm100_128x128x256 "
+     "variant = \"x\" is not one of: sm100_128x64x256 sm100_128x128x256 "
      "sm100_256x128x256 sm100_256x256x256 "
      "sm80_f16_64x8w4x128 sm80_f16_64x8w8x128 sm80_f16_64x16w4x128 sm80_f16_64x16w8x128 "
      "sm80_bf16_64x8w4x128 sm80_bf16_64x8w8x128 sm80_bf16_64x16w4x128 sm80_bf16_64x16w8x128 "
@@ -154,9 +154,9 @@ const Rule kRules[] = {
      "sm90_64x1x256 sm90_64x2x256 sm90_64x4x256 sm90_64x8x256 sm90_64x16x256 sm90_128x16x256 "
      "sm90_64x32x256 sm90_128x32x256 sm90_64x64x256 sm90_128x64x256 sm90_64x128x256 "
      "sm90_128x128x256 sm90_128x192x256 sm90_128x256x256"},
-    {"variant empty", WITH(g.variant = ""), kInvalid, "variant = \"\" is none of: "},
+    {"variant empty", WITH(g.variant = ""), kInvalid, "variant = \"\" is not one of: "},
     {"variant cut short", WITH(g.variant = "sm100_128x64"), kInvalid,
-     "variant = \"sm100_128x64\" is none of: "},
+     "variant = \"sm100_128x64\" is not one of: "},
     {"variant unknown, nothing to do", WITH(g.variant = "x", g.m = 0), kInvalid, "variant = \"x\""},
     {"variant 64", WITH(g.variant = "sm100_128x64x256"), kAccepted, ""},
     {"variant 128", WITH(g.variant = "sm100_128x128x256"), kAccepted, ""},

@@ -135,7 +135,8 @@ TEST_CASE("The last error is empty at first and stays over successes and is each
   });
   other.join();
   CHECK(at_start.empty());
-  CHECK(there == "src_layout = 7 is none of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR");
+  CHECK(there ==
+        "src_layout = 7 is not one of NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR");
   CHECK(std::string(nvfp4_last_error()) == here);
   CHECK(nvfp4_scale_convert_host(nullptr, 1, nullptr, 1, 0, 16) == NVFP4_SUCCESS);
   CHECK(std::string(nvfp4_last_error()) == here);

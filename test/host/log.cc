@@ -50,8 +50,8 @@ TEST_CASE("A level that is none is refused and changes nothing") {
   REQUIRE(nvfp4_set_log_callback(keep, &lines, 1) == NVFP4_SUCCESS);
   CHECK(nvfp4_set_log_callback(nullptr, nullptr, 4) == NVFP4_STATUS_INVALID_VALUE);
   CHECK(nvfp4_set_log_callback(nullptr, nullptr, -1) == NVFP4_STATUS_INVALID_VALUE);
-  CHECK(lines == Lines{"1 NVFP4_STATUS_INVALID_VALUE: level = 4 is none of 0 to 3",
-                       "1 NVFP4_STATUS_INVALID_VALUE: level = -1 is none of 0 to 3"});
+  CHECK(lines == Lines{"1 NVFP4_STATUS_INVALID_VALUE: level = 4 is outside 0 to 3",
+                       "1 NVFP4_STATUS_INVALID_VALUE: level = -1 is outside 0 to 3"});
 }
 
 TEST_CASE("Threads log while the callback changes and no line is lost") {
@@ -257,7 +257,7 @@ TEST_CASE("A failing call inside a callback leaves the caller's last error as it
   const NoCallback at_the_end;
   const auto fail_otherwise = [](void*, int32_t, const char*) {
     CHECK(nvfp4_set_log_callback(nullptr, nullptr, 4) == NVFP4_STATUS_INVALID_VALUE);
-    CHECK(std::string(nvfp4_last_error()) == "level = 4 is none of 0 to 3");
+    CHECK(std::string(nvfp4_last_error()) == "level = 4 is outside 0 to 3");
   };
   REQUIRE(nvfp4_set_log_callback(fail_otherwise, nullptr, 1) == NVFP4_SUCCESS);
   fail_once();

@@ -112,7 +112,7 @@ class Log(unittest.TestCase):
             done = run("explain", NVFP4_LOG=level)
             self.assertEqual(done.returncode, 0)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-            self.assertIn(f"NVFP4_LOG={level} is none of 0, 1, 2 and 3", done.stderr)
+            self.assertIn(f"NVFP4_LOG={level} is not one of 0, 1, 2 and 3", done.stderr)
         for level in ("0", "1", "2", "3", ""):
             self.assertEqual(run("explain", NVFP4_LOG=level).stderr, "")
 

@@ -142,10 +142,12 @@ class Documents(unittest.TestCase):
         seen, wrong = 0, []
         for path in documents():
             content = re.sub(r"(?ms)^```.*?^```|`[^`]*`", "", text(path))
-            for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", content):
+            for words, target in re.findall(r"\[([^\]]*)\]\(([^)#\s]+)[^)]*\)", content):
                 if re.match(r"[a-z]+:", target):
                     continue
                 seen += 1
+                if re.fullmatch(r"[\w-]+\.\w{1,4}", words) and words != os.path.basename(target):
+                    wrong.append(f"{os.path.relpath(path, ROOT)}: {words} leads to {target}")
                 if not os.path.exists(os.path.join(os.path.dirname(path), target)):
                     wrong.append(f"{os.path.relpath(path, ROOT)}: {target}")
         self.assertGreater(seen, 50)

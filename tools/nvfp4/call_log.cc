@@ -41,7 +41,8 @@ int level_of_environment() {
   const char* text = std::getenv("NVFP4_LOG");
   if (!text || !*text) return 0;
   if (text[0] >= '0' && text[0] <= '3' && text[1] == '\0') return text[0] - '0';
-  std::fprintf(stderr, "nvfp4: NVFP4_LOG=%s is none of 0, 1, 2 and 3: nothing is logged\n", text);
+  std::fprintf(stderr, "nvfp4: NVFP4_LOG=%s is not one of 0, 1, 2 and 3: nothing is logged\n",
+               text);
   return 0;
 }
 

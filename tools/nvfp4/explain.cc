@@ -18,7 +18,7 @@ int32_t capability_of(const ExplainOptions& options) {
   for (const Gpu& gpu : gpus()) {
     if (options.gpu == gpu.name) return gpu.capability;
   }
-  throw UsageError("--gpu: " + options.gpu + " is none of those known");
+  throw UsageError("--gpu: " + options.gpu + " is not one of those known");
 }
 
 const char* word_of_proof(int32_t proof) {

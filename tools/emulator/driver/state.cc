@@ -32,7 +32,7 @@ CUresult State::initialise() {
   if (s.device == "none") return CUDA_ERROR_NO_DEVICE;
   const DeviceRow* row = find_device(s.device.c_str());
   if (!row) {
-    tell("EMU_DEVICE=" + s.device + " is none of " + device_keys() + ", none");
+    tell("EMU_DEVICE=" + s.device + " is not one of " + device_keys() + ", none");
     return CUDA_ERROR_INVALID_DEVICE;
   }
   static DeviceRow identity;

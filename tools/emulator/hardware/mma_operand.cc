@@ -46,7 +46,7 @@ std::vector<uint32_t> MmaOperand::chunks() const {
 
 void MissingRows::add(uint32_t row, const char* who, const char* what, uint32_t where) {
   rows[row] = 1;
-  if (why.empty()) why = format("a %s read %s 0x%x, which nobody had written", who, what, where);
+  if (why.empty()) why = format("a %s read %s 0x%x, which was never written", who, what, where);
 }
 
 void MissingRows::add(uint32_t row, const std::string& reason) {

@@ -157,7 +157,7 @@ uint32_t* TensorMemory::update_row(uint32_t lane, uint32_t column, uint32_t coun
     for (uint32_t c = column; c < column + count; ++c)
       if (written_[lane * columns + c] == State::nothing)
         lose(lane, c,
-             format("a %s added to tensor memory lane %u column %u, which nobody had written (PTX "
+             format("a %s added to tensor memory lane %u column %u, which was never written (PTX "
                     "line %u)",
                     who, lane, c, line));
   return cells_.data() + first;

@@ -124,14 +124,14 @@ std::string Warp::origin(const Unknown& unknown) const {
   if (!unknown.of) return carry_why.text;
   const auto reason = why_.find(named(*unknown.of));
   if (reason == why_.end())
-    return format("PTX line %u read register %s, which nobody had written",
+    return format("PTX line %u read register %s, which was never written",
                   cta.cluster.launch.function->code[cta.cluster.actor.pc].pos.line,
                   name_of(*unknown.of));
   return reason->second.text;
 }
 
 std::string Warp::computed_from(const Unknown& unknown) const {
-  const std::string how = "it was computed from a value that there was not: ";
+  const std::string how = "it was computed from an undefined value: ";
   const std::string why = origin(unknown);
   return why.compare(0, how.size(), how) == 0 ? why : how + why;
 }

@@ -87,7 +87,6 @@ class Scopes {
   void branch(const Branch& branch) { scopes_.back().branches.push_back(branch); }
   // Branches that no scope resolved; to be asked when the function is over.
   const std::vector<Branch>& unresolved() const { return scopes_.back().branches; }
-  void forget_branches() { scopes_.back().branches.clear(); }
 
  private:
   struct Scope {

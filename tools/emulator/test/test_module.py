@@ -155,7 +155,7 @@ class Simulate(unittest.TestCase):
                 (TypeError, "the kernel is of type int", 3, (3, x), {}),
                 (ValueError, "EMU_ORDER=odd", ADD, (1, x, 1, 1), {"block": 1, "order": "odd"}),
                 (ValueError, "EMU_SEED=x", ADD, (1, x, 1, 1), {"block": 1, "seed": "x"}),
-                (nvfp4emu.Error, "EMU_DEVICE=X is none of", ADD, (1, x), {"device": "X"}),
+                (nvfp4emu.Error, "EMU_DEVICE=X is not one of", ADD, (1, x), {"device": "X"}),
                 (nvfp4emu.Error, r"refused, CUDA_ERROR_INVALID_VALUE: grid \(1, 1, 1\)", ADD,
                  (1, x, 1, 1), {"block": 2000}),
                 (nvfp4emu.Error, "1000000 bytes of dynamic", ADD, (1, x, 1, 1),

@@ -403,5 +403,5 @@ TEST_CASE("4-bit elements of kind f8f6f4 have gaps in shared memory that nobody 
   CHECK(machine.d(3, 7) == 0x42800000);
   c.instruction = 0x10 | 1 << 17 | 8 << 24;  // bytes: all 32 of a row are read
   run(c, machine.memories());
-  CHECK_FAULT(uninitialised, "which nobody had written", machine.d(0, 0));
+  CHECK_FAULT(uninitialised, "which was never written", machine.d(0, 0));
 }

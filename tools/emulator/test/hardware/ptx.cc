@@ -566,7 +566,7 @@ TEST_CASE("scales that nobody copied are a fault that names the MMA where its re
       run_fault(replaced(gemm(), "tcgen05.cp.cta_group::1.32x128b.warpx4 [%r4], %rd0;", ""),
                 FaultKind::uninitialised);
   INFO(report);
-  CHECK(unit::says(report, "a tcgen05.mma SFA read tensor memory 0x20, which nobody had written"));
+  CHECK(unit::says(report, "a tcgen05.mma SFA read tensor memory 0x20, which was never written"));
   CHECK(unit::says(report, "(PTX line 6"));
   CHECK(unit::says(report, "of kernel k stores none there"));
 }

@@ -321,7 +321,7 @@ TEST_CASE("a row of A or B that nobody wrote makes results without a value and n
   x.put(Machine::at(Simple::a, 9, 31), 0);
   for (uint32_t c = 0; c < 32; ++c) x.put(Machine::at(Simple::b, 5, c), 0);
   x.run();
-  CHECK_FAULT(uninitialised, "which nobody had written", x.d(9, 0));
+  CHECK_FAULT(uninitialised, "which was never written", x.d(9, 0));
   x.command.accumulate = false;
   x.run();
   CHECK(x.d(9, 5) == 0);

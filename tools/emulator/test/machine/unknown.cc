@@ -58,7 +58,7 @@ TEST_CASE("tcgen05.st takes a register without a value to tensor memory and back
   }
 }
 
-TEST_CASE("what is computed from a value that there was not has none in those lanes alone") {
+TEST_CASE("what is computed from an undefined value is undefined in those lanes alone") {
   for (const char* computation : computations) {
     CAPTURE(computation);
     const auto out = run(head + computation + "@%p0 st.global.u32 [%rd1], %r2;", warp,
@@ -70,12 +70,12 @@ TEST_CASE("what is computed from a value that there was not has none in those la
     INFO(report);
     CHECK(contains(report, "register %r2 is read by lanes 0xffff0000"));
     CHECK(contains(report,
-                   "computed from a value that there was not: a tcgen05.ld gave it tensor memory "
+                   "computed from an undefined value: a tcgen05.ld gave it tensor memory "
                    "lane 16 column 0"));
   }
 }
 
-TEST_CASE("a value that there was not decides nothing and leads nowhere") {
+TEST_CASE("an undefined value decides nothing and leads nowhere") {
   for (const char* use :
        {"setp.eq.u32 %p1, %r2, 0; @%p1 bra A; A:", "setp.eq.u32 %p1, %r2, 0; @!%p1 mov.u32 %r3, 1;",
         "setp.eq.u32 %p1, %r2, 0; vote.sync.any.pred %p2, %p1, -1;",
@@ -147,8 +147,8 @@ TEST_CASE("arithmetic with a register that nobody wrote is a fault where its res
     const std::string report = fault(none + computation + "st.global.u32 [%out], %r2;", warp);
     INFO(report);
     CHECK(contains(report, "register %r2 is read by lanes 0xffffffff"));
-    CHECK(contains(report, "computed from a value that there was not: PTX line 1"));
-    CHECK(contains(report, "1, which nobody had written"));
+    CHECK(contains(report, "computed from an undefined value: PTX line 1"));
+    CHECK(contains(report, "1, which was never written"));
   }
   for (const char* computation : decided) {
     CAPTURE(computation);
@@ -330,7 +330,7 @@ TEST_CASE("an MMA with an operand without a value gives none to the sums that ha
       const std::string report = fault(body, warp);
       INFO(report);
       CHECK(contains(report, "register %r" + std::to_string(8 + i) + " is read by lanes " + lanes));
-      CHECK(contains(report, "which nobody had written"));
+      CHECK(contains(report, "which was never written"));
     }
   const std::string column = without("ge.u32 %p0, %r6, 28", "%r4;");
   for (uint32_t i = 0; i < 2; ++i)

@@ -74,7 +74,7 @@ TEST_CASE(
   CHECK(exec_test::contains(
       report(w, "mma.sync", ".reg .pred p;\nsetp.gt.u32 p, t, 9;\n@p mma.sync"), "is .aligned"));
   CHECK(exec_test::contains(report(w, "ld.global.b32 b1", "// "),
-                            "read register b1, which nobody had written"));
+                            "read register b1, which was never written"));
   CHECK(exec_test::contains(report(w, "ld.global.b32 d2", "// "),
-                            "read register d2, which nobody had written"));
+                            "read register d2, which was never written"));
 }

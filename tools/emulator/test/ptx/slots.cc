@@ -104,5 +104,5 @@ TEST_CASE("a vector's missing register is named") {
       fault("mov.b32 %r4, 7; mov.v2.b32 {%r1, %r2}, {%r3, %r4}; st.global.u32 [%out], %r1;");
   INFO(report);
   CHECK(contains(report, "register %r1 is read by lanes 0x00000001"));
-  CHECK(contains(report, "read register %r3, which nobody had written"));
+  CHECK(contains(report, "read register %r3, which was never written"));
 }
