@@ -6,6 +6,7 @@ the share of what reading the experts' weights takes. With several tables the he
 names the machine."""
 import csv
 import itertools
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -228,6 +229,9 @@ def with_few_elements(path):
                 yield child
 
     root[:] = list(drawn(root))
+    for text in root.iter(svg + "text"):  # not with every family that matplotlib knows
+        text.set("style", re.sub("font-family: [^;]*sans-serif", "font-family: sans-serif",
+                                 text.get("style")))
     ElementTree.indent(tree, "")
     tree.write(path, encoding="unicode")
     with open(path, "a") as file:
