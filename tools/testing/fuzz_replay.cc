@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The entry of a fuzz target without libFuzzer. A file NAME.inputs has an input per line, in
-// hexadecimal digits (test/fuzz/inputs.py); any other file is one input. Ends with the line that
-// every runner ends with; a crash ends it before.
+// The entry of a fuzz target without libFuzzer. A file NAME.inputs has several inputs, each after a
+// line with its number of bytes (test/fuzz/inputs.py); any other file is one input. Ends with the
+// line that every runner ends with; a crash ends it before.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -20,15 +20,15 @@ void replay(const std::vector<uint8_t>& bytes) {
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
 }
 
-std::vector<uint8_t> bytes_of(const std::string& digits, const std::string& path) {
-  std::vector<uint8_t> bytes;
-  for (size_t at = 0; at < digits.size(); at += 2) {
-    unsigned byte = 0;
-    if (sscanf(digits.substr(at, 2).c_str(), "%2x", &byte) != 1 || at + 1 == digits.size()) {
-      fuzz::found("not hexadecimal", path.c_str());
-    }
-    bytes.push_back(static_cast<uint8_t>(byte));
-  }
+// The next input of a file of several: its size is in `line`.
+std::vector<uint8_t> next_input(std::ifstream& file, const std::string& line,
+                                const std::string& path) {
+  char* end = nullptr;
+  const unsigned long size = strtoul(line.c_str(), &end, 10);
+  if (line.empty() || *end != '\0' || size > (1u << 20)) fuzz::found("no size", path.c_str());
+  std::vector<uint8_t> bytes(size);
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
+  if (!file || file.get() != '\n') fuzz::found("an input is shorter or longer", path.c_str());
   return bytes;
 }
 
@@ -43,7 +43,9 @@ size_t replay_file(const std::string& path) {
     return 1;
   }
   size_t count = 0;
-  for (std::string line; std::getline(file, line); ++count) replay(bytes_of(line, path));
+  for (std::string line; std::getline(file, line); ++count) {
+    replay(next_input(file, line, path));
+  }
   return count;
 }
 
