@@ -13,8 +13,9 @@ STAGING = "#ee9944"
 
 
 def words_at(x, y, words, anchor, size):
-    return (f'<text x="{x:g}" y="{y:g}" font-size="{size}" text-anchor="{anchor}">'
-            f"{escape(words)}</text>")
+    look = "" if anchor == "middle" else f' text-anchor="{anchor}"'
+    look += "" if size == 10 else f' font-size="{size}"'
+    return f'<text x="{x:g}" y="{y:g}"{look}>{escape(words)}</text>'
 
 
 class Svg:
@@ -28,8 +29,8 @@ class Svg:
 
     def box(self, x, y, width, height, fill, title, words=""):
         self.out.append(
-            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{fill}" '
-            f'stroke="white"><title>{escape(title)}</title></rect>' +
+            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{fill}">'
+            f"<title>{escape(title)}</title></rect>" +
             (words_at(x + width / 2, y + height / 2 + 4, words, "middle", 10) if words else ""))
 
     def save(self, path):
@@ -37,7 +38,9 @@ class Svg:
         with open(path, "w", encoding="utf-8") as file:
             file.write(
                 f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-                'font-family="sans-serif">\n<rect width="100%" height="100%" fill="white"/>\n' +
+                'font-family="sans-serif" font-size="10" text-anchor="middle">\n'
+                '<style>rect { stroke: white }</style>\n'
+                '<rect width="100%" height="100%" fill="white"/>\n' +
                 "\n".join(self.out) + "\n</svg>\n")
 
 
