@@ -191,8 +191,9 @@ __device__ void store_slice(const Exchange<Tile, kPartitions>& its, const LaneCo
   }
 }
 
-// For other epilogues, rows in shared memory: place of the first row there and in the tile, and the
-// number of rows. For a D with scales they are already scaled, and stored as turned() says.
+// Rows of the slice in shared memory, for the general epilogue: address of the first row, its index
+// in the tile, and the number of rows. For a D with scales they are already scaled, and stored as
+// turned() says.
 struct SharedSums {
   uint32_t at, first, rows;
 };

@@ -18,8 +18,8 @@
 
 namespace nvfp4 {
 
-// Powers of two that ptxas does not know: a left shift by one of them is a multiplication, which
-// runs beside the ALU, where ptxas would give some of them to the ALU. The grid is one of x alone.
+// Powers of two hidden from ptxas, so that left shifts become multiplications, which run on the FMA
+// pipe. Shifts by constants would keep the ALU busy. The grid has one row (gridDim.y is 1).
 struct Sm80Powers {
   uint32_t x2, x4, x16, x64, x256, x4096;
 

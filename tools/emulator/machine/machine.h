@@ -68,7 +68,7 @@ struct Launch {
   const ptx::Module* module = nullptr;
   const ptx::Function* function = nullptr;
   Dim3 grid, block, cluster;
-  Dim3 preferred = {};  // larger than `cluster`, of which it is a multiple: some have this size
+  Dim3 preferred = {};  // preferred cluster size, a multiple of `cluster`; some clusters get it
   uint32_t dynamic_shared_bytes = 0;
   std::vector<uint8_t> params;  // the entry's parameter block, Function::param_bytes long
   DeviceMemory memory;
@@ -80,7 +80,7 @@ struct Launch {
   std::vector<GridObserver*> observers = {};
   Findings* findings = nullptr;  // where checks report; nullptr: no report is read later
 
-  // The size of the cluster that has the block: the seed decides, as on hardware the room does.
+  // Size of the cluster that has the block: chosen by the seed; on hardware, by free SMs.
   Dim3 cluster_of(const Dim3& block) const;
 };
 
@@ -155,7 +155,8 @@ class Warp {
   uint64_t address(const ptx::Operand& op, uint32_t lane) const;  // Kind::address: base + offset
 
   // The same for all lanes at once: 32 values, of which only those in `active` mean something. A
-  // source that is no register is spread into `scratch`. A destination becomes defined by asking.
+  // source that is no register is spread into `scratch`. destination() marks the register as
+  // defined.
   using Row = uint64_t[32];
   const uint64_t* source(const ptx::Operand& op, uint32_t active, Row& scratch,
                          uint32_t part = 0) const;
@@ -199,10 +200,10 @@ class Warp {
   void require_whole(uint32_t active, const char* opcode) const;    // and unless all 32 are there
   void require_all(uint32_t active, const char* opcode) const;      // and unless none has ended
 
-  // For .sync instructions with a membermask: all lanes that it names once they stand together at
-  // this instruction, 0 when the caller has to return `otherwise`: they wait, or lanes with
-  // different masks part. `any_place`: they may wait at different instructions of that opcode
-  // (bar.warp.sync). Fault when a lane of it can never come.
+  // For .sync instructions with a membermask. Returns the mask's lanes once all of them have
+  // arrived at this instruction. Returns 0 if the caller has to return `otherwise`, because lanes
+  // still wait or lanes with different masks part. `any_place`: lanes may wait at different
+  // instructions of that opcode (bar.warp.sync). Fault if a lane of the mask can never arrive.
   uint32_t gather(const ptx::Instr& in, const ptx::Operand& membermask, uint32_t active,
                   ptx::Step& otherwise, bool any_place = false);
   // Before an instruction that is .aligned: false when lanes of the warp that are not here have to

@@ -17,8 +17,8 @@ namespace emu {
 class Cluster;
 struct Launch;
 
-// The instruction that a cluster executes: whatever its observers are told is of it, and of lanes
-// of it.
+// The instruction that a cluster executes. Everything reported to observers belongs to this
+// instruction and to its lanes.
 struct Moment {
   const Warp* warp = nullptr;
   const ptx::Instr* in = nullptr;

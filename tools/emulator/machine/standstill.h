@@ -14,13 +14,14 @@ class Standstill {
  public:
   explicit Standstill(uint64_t threads) : running_(threads) {}
 
-  uint64_t moves() const { return moves_; }  // how often any cluster has gone on
+  uint64_t moves() const { return moves_; }  // how often any cluster has continued
   void moved();
   void leave();  // a host thread has no clusters left
   void stop();   // wakes all
 
-  // All clusters of this thread have stood still since `moves`. True: so have those of all others,
-  // and this thread is the one to say so. False: something has moved since, or stop() was called.
+  // Called when no cluster of this thread has continued since `moves`. True: no cluster of any
+  // thread can continue, and this thread reports it. False: one has continued since, or stop() was
+  // called.
   bool wait(uint64_t moves);
 
  private:

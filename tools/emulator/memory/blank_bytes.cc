@@ -8,7 +8,7 @@
 
 namespace emu {
 
-// What sticks out on either side stays.
+// Keeps the parts of ranges outside [address, end).
 void BlankBytes::cut(uint64_t address, uint64_t end) {
   auto it = by_address_.lower_bound(address);
   if (it != by_address_.begin()) {

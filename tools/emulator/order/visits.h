@@ -16,8 +16,8 @@ class Visits {
  public:
   Visits(const Now& now, const Parties& parties);
 
-  // By lanes of the current instruction, before they hand anything on; of their own CTA's memory it
-  // is none.
+  // An access by lanes of the current instruction, reported before they signal anything. Accesses
+  // to the CTA's own memory are ignored.
   void access(const Cta& cta, uint32_t address, uint32_t lanes, bool read);
   void arrival(const Cta& cta, uint32_t barrier, uint32_t lanes, uint64_t phase);
   // A tcgen05.commit has arrived. It may reach one CTA later than another: only a wait there shows

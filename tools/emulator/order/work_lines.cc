@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What asynchronous work accesses: boxes, operands, accumulators. One record does for a line of
-// eight chunks, or of eight columns, as long as all its accesses are such and are in order;
-// anything else is the chunks' affair. See accesses.h, and shadow.h for the record.
+// eight chunks, or of eight columns, as long as all its accesses are such and are in order.
+// Otherwise each chunk keeps its own record. See accesses.h, and shadow.h for the record.
 #include "tools/emulator/order/accesses.h"
 
 namespace emu::order {
