@@ -75,7 +75,8 @@ void report_whole(Report& report, const std::string& whole,
                              {"columns", fits ? Json(columns) : Json()}});
   const std::string fit = fits ? "each " + std::to_string(columns) + " columns have their own"
                                : "their rows have no common multiple of 64, so they stay apart";
-  report.line("fused", "%s: the tensor scales of %s are %.4g times apart: one for all is wrong; %s",
+  report.line("fused",
+              "%s: the tensor scales of %s differ by a factor of %.4g, so one for all is wrong; %s",
               whole.c_str(), names.c_str(), high / low, fit.c_str());
 }
 

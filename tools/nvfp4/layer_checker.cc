@@ -96,15 +96,15 @@ void Checker::judge_layout(const Layer& layer, const MatrixBytes& matrix, Checke
     add(layer, checked,
         {layer.scales->name,
          std::string("read as ") + (matrix.tiles ? "128x4 tiles" : "linear") +
-             ", and rows and columns of the other layout explain " + short_number(ratio) +
-             " times as much of its scales",
-         std::string(matrix.tiles ? "linear scales" : "128x4 tiles") + " to be declared as such"});
+             ", but its rows and columns explain " + short_number(ratio) +
+             " times as much of its scales in the other layout",
+         std::string("a declaration of ") + (matrix.tiles ? "linear scales" : "128x4 tiles")});
   }
   if (!layer.by_name || name_proved()) return;
   add(layer, checked,
       {layer.scales->name,
-       "of a layer that names alone say to be " + std::string(layer.dialect->title) +
-           "'s, and no scales tell 128x4 tiles from linear ones",
+       "of a layer that is " + std::string(layer.dialect->title) +
+           "'s by its names only, and no scales tell 128x4 tiles from linear ones",
        "a declaration of its layout"});
 }
 
@@ -169,8 +169,8 @@ void Checker::compare(const Layer& layer, const MatrixBytes& matrix,
   if (error.error <= kMostOfAnew * error.anew) return;
   add(layer, checked,
       {layer.codes->name, short_number(error.error) + " of the reference's norm away from it",
-       short_number(error.anew) + ", what it is when quantized anew, or at most " +
-           short_number(kMostOfAnew) + " times that"});
+       "at most " + short_number(kMostOfAnew) + " times the error when quantized anew, which is " +
+           short_number(error.anew)});
 }
 
 }  // namespace nvfp4_tool

@@ -79,13 +79,13 @@ class Layouts:
         read, best = ("128x4 tiles", "linear scales") if tiles else ("linear", "128x4 tiles")
         name = layer.parts["scales"].name
         if own and other >= LIMIT["other_layout"] * own:
-            raise Refusal(name, f"read as {read}, and rows and columns of the other layout explain "
-                          f"{other / own:.6g} times as much of its scales",
-                          f"{best} to be declared as such")
+            raise Refusal(name, f"read as {read}, but its rows and columns explain "
+                          f"{other / own:.6g} times as much of its scales in the other layout",
+                          f"a declaration of {best}")
         if layer.by_name and not self._proved():
-            raise Refusal(name, "of a layer that names alone say to be "
-                          f"{layer.dialect.title}'s, and no scales tell 128x4 tiles from linear "
-                          "ones", "a declaration of its layout")
+            raise Refusal(name, f"of a layer that is {layer.dialect.title}'s by its names only, "
+                          "and no scales tell 128x4 tiles from linear ones",
+                          "a declaration of its layout")
 
     def _proved(self) -> bool:
         """Whether some layer of that name has scales that speak for the layout of its dialect."""
