@@ -87,7 +87,9 @@
  *            or more. Then
  *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
  *            docs/numerics.md has two models of the tensor core, called "groups" and "blocks". The
- *            bound holds for both of them. In the model "groups" the term with z is 0.
+ *            bound holds for both of them. In the model "groups" the term with z is 0. On 12.x, let
+ *            n be the number of steps if K is at most 256, else the number of steps plus 4: up to 8
+ *            CTAs may then share K. The bound is that of 10.x, but the bits may differ.
  *
  *            Exact sums: suppose that every partial sum is an integer times 2^u, with the same u
  *            for all, and that each of these integers fits 24 bits. Then acc is exact in each of
@@ -120,9 +122,9 @@
  *            The second term is larger than the first where large products cancel each other.
  *
  * KERNELS    NVFP4 products have kernels for compute capability 9.0, which have run on an H200 and
- *            an H100, and for 10.0 and 10.3, which have run in an emulator only. For 10.7 and 11.0
- *            kernels assemble, and run only if desc->variant names one. Products with a_type F16 or
- *            BF16 also have kernels for 8.0, 8.6, 8.9, 10.7, 11.0, 12.0 and 12.1. These kernels
+ *            an H100, and for 10.0, 10.3, 12.0 and 12.1, which have run in an emulator only. For
+ *            10.7 and 11.0 kernels assemble, and run only if desc->variant names one. Products with
+ *            a_type F16 or BF16 also have kernels for 8.0, 8.6, 8.9, 10.7 and 11.0. Their kernels
  *            have run on a GPU of 9.0 only. All kernels take any M, N, L >= 0, K a multiple of 16,
  *            and scales of either layout for each operand. They read both layouts directly, with
  *            one exception: on 10.x every call of an NVFP4 product first converts linear scales to
@@ -621,7 +623,7 @@ NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
 
 /* Bytes of workspace that the problem needs on a device of that compute capability, exactly. On
  * 10.x the workspace holds linear scales converted to 128x4, on 9.0 the decoded tokens of large
- * tiles, and elsewhere, with a 16-bit A, the sums of K partitions. In other cases 0 bytes are
+ * tiles, and elsewhere, or with a 16-bit A, the sums of K partitions. In other cases 0 bytes are
  * needed. desc->workspace is ignored. Errors are those of nvfp4_gemm_supported, and *bytes is then
  * unchanged.                                                                        Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,

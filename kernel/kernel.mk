@@ -25,7 +25,7 @@ endif
 fatbins_of = $(foreach image,$(filter %:1,$1),$(KERNEL_OUT)/$(word 2,$(subst :, ,$(image))))
 
 KERNEL_DIRS := $(addprefix kernel/,ptx common helpers sm80 sm90 sm90/tiny sm90/wide sm90/sums \
-                 sm100 quantize)
+                 sm100 sm120 quantize)
 KERNEL_HDR  := $(wildcard $(foreach d,$(KERNEL_DIRS),$d/*.cuh $d/*.h $d/*.def))
 
 SM100_PTX       := $(KERNEL_OUT)/gemm_sm100.ptx
@@ -35,6 +35,9 @@ SM100_CUBINS    := $(SM100_ARCHES:%=$(KERNEL_OUT)/gemm_sm100.%.cubin)
 # them it is compiled for, so its PTX is that of 10.x with another target.
 SM110_PTX       := $(KERNEL_OUT)/gemm_sm110.ptx
 SM110_CUBIN     := $(KERNEL_OUT)/gemm_sm100.sm_110f.cubin
+# 12.0 and 12.1 take the same image.
+SM120_PTX       := $(KERNEL_OUT)/gemm_sm120.ptx
+SM120_CUBIN     := $(KERNEL_OUT)/gemm_sm120.sm_120f.cubin
 SM90_PTX        := $(KERNEL_OUT)/gemm_sm90.ptx
 SM90_CUBIN      := $(KERNEL_OUT)/gemm_sm90.sm_90a.cubin
 # mma.sync, one source: with clusters for 9.0, and for any GPU from 8.0 on.
@@ -53,6 +56,8 @@ QUANTIZE100_ARCHES := sm_100f
 QUANTIZE100_CUBINS := $(QUANTIZE100_ARCHES:%=$(KERNEL_OUT)/quantize_sm100.%.cubin)
 QUANTIZE110_PTX    := $(KERNEL_OUT)/quantize_sm110.ptx
 QUANTIZE110_CUBIN  := $(KERNEL_OUT)/quantize_sm100.sm_110f.cubin
+QUANTIZE120_PTX    := $(KERNEL_OUT)/quantize_sm120.ptx
+QUANTIZE120_CUBIN  := $(KERNEL_OUT)/quantize_sm120.sm_120f.cubin
 # Who compiled, in words that the library repeats: "nvcc 13.0.88".
 COMPILER_TXT    := $(KERNEL_OUT)/compiler.txt
 # As the library carries them, a ninth of the size: a fat binary each, which the driver unpacks.
@@ -110,8 +115,9 @@ KERNEL_PTXAS := $(NVRTC_HOME)/nvidia/cuda_nvcc/bin/ptxas
 $(NVRTC): tools/setup/cuda-12.9.txt
 	@PYTHON='$(call given,PYTHON)' tools/setup/setup.sh $(NVRTC_HOME) 12.9
 	@touch $@
-$(SM100_PTX) $(SM90_PTX) $(SM80_PTX) $(SM80_90_PTX) $(QUANTIZE80_PTX) $(QUANTIZE_PTX) \
-  $(QUANTIZE100_PTX): $(NVRTC) tools/nvrtc/compile.py $(wildcard tools/nvrtc/include/*)
+$(SM100_PTX) $(SM120_PTX) $(SM90_PTX) $(SM80_PTX) $(SM80_90_PTX) $(QUANTIZE80_PTX) \
+  $(QUANTIZE_PTX) $(QUANTIZE100_PTX): $(NVRTC) tools/nvrtc/compile.py \
+  $(wildcard tools/nvrtc/include/*)
 endif
 
 # ---- images --------------------------------------------------------------------------------------
@@ -128,6 +134,17 @@ $(SM110_PTX) $(QUANTIZE110_PTX): $(KERNEL_OUT)/%_sm110.ptx: $(KERNEL_OUT)/%_sm10
 	sed -e 's/^\.version .*/.version 9.0/' -e 's/^\.target sm_100f/.target sm_110f/' $< >$@
 # PTX 9.0 gave it that name, and no driver before 13.0 has it: ptxas of 12.9 does not know it.
 $(SM110_CUBIN) $(QUANTIZE110_CUBIN): KERNEL_PTXAS = $(PTXAS)
+
+$(SM120_PTX): kernel/sm120/gemm.cu $(NVRTC_HDR)
+	@mkdir -p $(@D)
+	$(call to_ptx_$(KERNELS),compute_120f)
+$(SM120_CUBIN): $(SM120_PTX)
+	$(call to_cubin,sm_120f)
+# The quantizer converts as on 10.x.
+$(QUANTIZE120_PTX): $(QUANTIZE100_PTX)
+	sed -e 's/^\.target sm_100f/.target sm_120f/' $< >$@
+$(QUANTIZE120_CUBIN): $(QUANTIZE120_PTX)
+	$(call to_cubin,sm_120f)
 
 $(SM90_PTX): kernel/sm90/gemm.cu $(NVRTC_HDR)
 	@mkdir -p $(@D)
@@ -179,8 +196,8 @@ $(KERNEL_OUT)/%.ptx.fatbin: $(KERNEL_OUT)/%.ptx $(PACKED)
 $(COMPILER_TXT): $(ALWAYS)
 	@mkdir -p $(@D) && $(version_$(KERNELS)) >$@.new && [ -s $@.new ]
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
-COMPILED_PTX := $(SM100_PTX) $(SM90_PTX) $(SM80_PTX) $(SM80_90_PTX) $(QUANTIZE80_PTX) \
-                $(QUANTIZE_PTX) $(QUANTIZE100_PTX)
+COMPILED_PTX := $(SM100_PTX) $(SM120_PTX) $(SM90_PTX) $(SM80_PTX) $(SM80_90_PTX) \
+                $(QUANTIZE80_PTX) $(QUANTIZE_PTX) $(QUANTIZE100_PTX)
 $(COMPILED_PTX): $(COMPILER_TXT)
 -include $(COMPILED_PTX:=.d)
 # What was made without a list of what its source includes depends on every header.
@@ -191,8 +208,9 @@ endif
 long-steps: $(filter $(SM90_CUBIN),$(KERNEL_IMAGES))
 .PHONY: kernels check-ptxas
 kernels: $(KERNEL_IMAGES) $(KERNEL_FATBINS) $(COMPILER_TXT)  ## the PTX and the cubins; KERNELS=12.9 for drivers from 12.9, GPUS="90 100" for these GPUs alone
-check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) $(SM80_CUBINS) $(SM80_90_CUBIN) $(QUANTIZE80_PTX) $(QUANTIZE_CUBIN) $(QUANTIZE100_CUBINS) $(COMPILER_TXT) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
+check-ptxas: $(SM100_CUBINS) $(SM120_CUBIN) $(SM90_CUBIN) $(SM80_CUBINS) $(SM80_90_CUBIN) $(QUANTIZE80_PTX) $(QUANTIZE_CUBIN) $(QUANTIZE100_CUBINS) $(COMPILER_TXT) | $(SETUP)  ## ptxas: no spills, no stack, instructions there, main loops no slower to issue
 	tools/gates/check_ptxas.sh sm100 $(SM100_PTX) $(SM100_CUBINS)
+	tools/gates/check_ptxas.sh sm120 $(SM120_PTX) $(SM120_CUBIN)
 	tools/gates/check_ptxas.sh sm90 $(SM90_PTX) $(SM90_CUBIN)
 	tools/gates/check_ptxas.sh mma $(SM80_PTX) $(SM80_CUBINS)
 	tools/gates/check_ptxas.sh mma90 $(SM80_90_PTX) $(SM80_90_CUBIN)
@@ -202,4 +220,5 @@ check-ptxas: $(SM100_CUBINS) $(SM90_CUBIN) $(SM80_CUBINS) $(SM80_90_CUBIN) $(QUA
 	$(PYTHON) tools/gates/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm100 \
 	  $(KERNEL_OUT)/gemm_sm100.sm_100a.cubin
 	$(PYTHON) tools/gates/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm90 $(SM90_CUBIN)
+	$(PYTHON) tools/gates/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm120 $(SM120_CUBIN)
 	$(PYTHON) tools/gates/sass.py $(lastword $(COMPILER_OF_KERNELS)) sm80 $(SM80_90_CUBIN)

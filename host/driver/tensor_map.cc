@@ -53,8 +53,8 @@ cuuint64_t bytes_of_batch(int64_t l, cuuint64_t row_bytes, cuuint64_t batch_byte
 // emulator with TMA accepts it (16U4_ALIGN8B needs sm_100).
 nvfp4_status encode_tensor_map(const Driver& driver, const char* name, MapElement element,
                                const void* elements, int64_t rows, int64_t k, int64_t l, int64_t ld,
-                               int64_t batch_stride, uint32_t tile_rows, TensorMap* map) {
-  constexpr cuuint32_t kSpanBytes = 128;  // the widest box that a 128-byte swizzle permits
+                               int64_t batch_stride, uint32_t span_bytes, uint32_t tile_rows,
+                               TensorMap* map) {
   const bool packed = element == MapElement::e2m1;
   const auto bytes = [&](int64_t count) {
     return packed ? static_cast<cuuint64_t>(count) / 2 : static_cast<cuuint64_t>(count) * 2;
@@ -67,10 +67,10 @@ nvfp4_status encode_tensor_map(const Driver& driver, const char* name, MapElemen
   m.dims[2] = static_cast<cuuint64_t>(l);
   m.strides[0] = bytes(ld);
   m.strides[1] = bytes_of_batch(l, bytes(ld), bytes(batch_stride));
-  m.box[0] = kSpanBytes / unit;
+  m.box[0] = span_bytes / unit;
   m.box[1] = tile_rows;
   m.box[2] = 1;
-  m.swizzle = CU_TENSOR_MAP_SWIZZLE_128B;
+  m.swizzle = span_bytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
   m.promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
   return encode(driver, name, const_cast<void*>(elements), m, map);
 }

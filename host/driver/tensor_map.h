@@ -9,12 +9,14 @@ namespace nvfp4 {
 
 // Elements of 4 bits, two per byte, or of 16 bits.
 enum class MapElement { e2m1, half };
+constexpr uint32_t kSpanOfHalves = 128;  // bytes of K in a box of the latter
 
-// [l][rows][k]; ld and batch_stride in elements. A box is 128 bytes of K by `tile_rows` rows. Reads
-// beyond rows or k give zero.
+// [l][rows][k]; ld and batch_stride in elements. A box is `span_bytes` of K, 64
+// or 128, by `tile_rows` rows, in the swizzle of that span. Reads beyond rows or k give zero.
 nvfp4_status encode_tensor_map(const Driver& driver, const char* name, MapElement element,
                                const void* elements, int64_t rows, int64_t k, int64_t l, int64_t ld,
-                               int64_t batch_stride, uint32_t tile_rows, TensorMap* map);
+                               int64_t batch_stride, uint32_t span_bytes, uint32_t tile_rows,
+                               TensorMap* map);
 
 // Scales in 128x4 tiles, [batches][blocks of 128 rows][tiles along K]. A box is `tiles` tiles of
 // one block. Batches with stride 0 share their scales. Reads beyond the scales give zero.

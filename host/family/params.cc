@@ -35,6 +35,9 @@ Scales scales_of(const nvfp4_gemm_desc& g, const Operand& x, uint64_t tiled_byte
 // Number of weights that a CTA loads at once.
 uint32_t rows_of_box(const Plan& plan) { return plan.entry().columns / plan.variant->tile_ctas; }
 
+// Bytes of a row of codes in a box: those of a k-block.
+uint32_t span_of_codes(const Plan& plan) { return plan.variant->tile_k / 2; }
+
 }  // namespace
 
 Scales token_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
@@ -51,19 +54,20 @@ const uint8_t* weight_scales2(const nvfp4_gemm_desc& g) {
 nvfp4_status encode_weights(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                             TensorMap* map) {
   return encode_tensor_map(driver, "b", MapElement::e2m1, g.b, g.n, g.k, g.l, g.b_ld,
-                           g.b_batch_stride, rows_of_box(plan), map);
+                           g.b_batch_stride, span_of_codes(plan), rows_of_box(plan), map);
 }
 nvfp4_status encode_weights2(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                              TensorMap* map) {
   return encode_tensor_map(driver, "b2", MapElement::e2m1, g.b2, g.n, g.k, g.l, g.b_ld,
-                           g.b_batch_stride, rows_of_box(plan), map);
+                           g.b_batch_stride, span_of_codes(plan), rows_of_box(plan), map);
 }
 
-nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& g, uint32_t rows,
-                           TensorMap* map) {
+nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                           uint32_t rows, TensorMap* map) {
   const MapElement element = g.a_type == NVFP4_TYPE_NONE ? MapElement::e2m1 : MapElement::half;
-  return encode_tensor_map(driver, "a", element, g.a, g.m, g.k, g.l, g.a_ld, g.a_batch_stride, rows,
-                           map);
+  const uint32_t span = g.a_type == NVFP4_TYPE_NONE ? span_of_codes(plan) : kSpanOfHalves;
+  return encode_tensor_map(driver, "a", element, g.a, g.m, g.k, g.l, g.a_ld, g.a_batch_stride, span,
+                           rows, map);
 }
 
 }  // namespace nvfp4

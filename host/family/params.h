@@ -33,8 +33,8 @@ nvfp4_status encode_weights2(const Driver& driver, const nvfp4_gemm_desc& desc, 
                              TensorMap* map);
 
 // The tensor map of tokens, with `rows` rows per box.
-nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& desc, uint32_t rows,
-                           TensorMap* map);
+nvfp4_status encode_tokens(const Driver& driver, const nvfp4_gemm_desc& desc, const Plan& plan,
+                           uint32_t rows, TensorMap* map);
 
 template <typename Params>
 void set_plain_addresses(const nvfp4_gemm_desc& g, const Plan& plan, Params* p) {

@@ -237,7 +237,7 @@ void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
 
 nvfp4_status encode_all_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                                Sm100Params* p) {
-  return encode_tokens(driver, g, box_tokens(g.m, *plan.variant), &p->tokens);
+  return encode_tokens(driver, g, plan, box_tokens(g.m, *plan.variant), &p->tokens);
 }
 
 // Scale maps for tiles of two CTAs.

@@ -241,7 +241,6 @@ nvfp4_status count_parts(const nvfp4_gemm_desc& desc, Plan* plan) {
   plan->workspace_bytes = (plan->workspace_bytes + 15) / 16 * 16 + plan->parts_bytes;
   plan->add_ctas = static_cast<uint32_t>(even.rest * v.tile_tokens / kSm90AddTokens);
   plan->add_threads = kSm90AddThreads;
-  plan->add_early = true;
   return NVFP4_SUCCESS;
 }
 
@@ -366,14 +365,14 @@ nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, 
   if (plan.a_halves_bytes > 0) {
     const int64_t stride = plan.a_halves_batches == 1 ? 0 : g.m * g.k;
     return encode_tensor_map(driver, "a in bf16", MapElement::half, g.workspace, g.m, g.k, g.l, g.k,
-                             stride, rows, &p->tokens);
+                             stride, kSpanOfHalves, rows, &p->tokens);
   }
-  if (g.a_type != NVFP4_TYPE_NONE) return encode_tokens(driver, g, rows, &p->tokens);
+  if (g.a_type != NVFP4_TYPE_NONE) return encode_tokens(driver, g, plan, rows, &p->tokens);
   if (!plan.grouped) return NVFP4_SUCCESS;
   const int64_t stages = ceil_div(g.k, kSm90StageK);  // each has all rows (tokens_kernel.cuh)
   return encode_tensor_map(driver, "a in fp16", MapElement::half, g.workspace, p->m_padded,
                            kSm90StageK, stages, kSm90StageK, int64_t{p->m_padded} * kSm90StageK,
-                           rows, &p->tokens);
+                           kSpanOfHalves, rows, &p->tokens);
 }
 
 // The rows of all groups are those of one matrix, decoded row by row.

@@ -31,10 +31,8 @@ struct Plan {
   // The kernel that decodes tokens into the workspace before the product, called the activation
   // pre-pass; 0: none.
   uint32_t prepass_ctas, prepass_threads;
-  // The kernel that adds parts of K from the workspace after the product; 0: none. `add_early`: it
-  // may start early, because it waits for the product itself.
+  // The kernel that adds parts of K from the workspace after the product; 0: none.
   uint32_t add_ctas, add_threads;
-  bool add_early;
   uint32_t shared_bytes;  // of a CTA
   bool grouped;           // tiles_m is the largest number of token tiles that the groups can have
   bool gated;             // the product has b2

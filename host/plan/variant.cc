@@ -9,6 +9,7 @@
 #include "host/plan/family.h"
 #include "host/problem/fields.h"
 #include "kernel/sm100/tile.h"
+#include "kernel/sm120/tile.h"
 #include "kernel/sm80/tile.h"
 #include "kernel/sm90/tile.h"
 
@@ -64,19 +65,16 @@ constexpr Entry entry_of(const char* name) {
 }
 
 // The name of a variant contains the length of its k-block.
-#define NVFP4_K_sm80 128
-#define NVFP4_K_sm90 256
-#define NVFP4_K_sm100 256
 #define NVFP4_TEXT(x) #x
 #define NVFP4_TEXT_OF(x) NVFP4_TEXT(x)
-#define NVFP4_NAME(family, label) #family "_" #label "x" NVFP4_TEXT_OF(NVFP4_K_##family)
-#define NVFP4_NAMES(family, label)                                          \
-  {                                                                         \
-    NVFP4_NAME(family, label), NVFP4_NAME(family, label) "/even", {         \
-      NVFP4_NAME(family, label)                                             \
-      "/1", NVFP4_NAME(family, label) "/2", NVFP4_NAME(family, label) "/3", \
-          NVFP4_NAME(family, label) "/4", NVFP4_NAME(family, label) "/8"    \
-    }                                                                       \
+#define NVFP4_NAME(family, label, k) #family "_" #label "x" #k
+#define NVFP4_NAMES(family, label, k)                                             \
+  {                                                                               \
+    NVFP4_NAME(family, label, k), NVFP4_NAME(family, label, k) "/even", {         \
+      NVFP4_NAME(family, label, k)                                                \
+      "/1", NVFP4_NAME(family, label, k) "/2", NVFP4_NAME(family, label, k) "/3", \
+          NVFP4_NAME(family, label, k) "/4", NVFP4_NAME(family, label, k) "/8"    \
+    }                                                                             \
   }
 #define NVFP4_SET_ENTRY(family, Family, label, operation)                    \
   of.variants[kVariant_##family##_##label].entries[kOperation_##operation] = \
@@ -87,8 +85,8 @@ struct Table {
 };
 constexpr Table make_table() {
   Table of{{
-#define VARIANT(family, label, tile, a_type, clocks) \
-  variant_of<tile>(NVFP4_NAMES(family, label), &kFamily_##family, NVFP4_TYPE_##a_type, clocks),
+#define VARIANT(family, label, tile, a_type, clocks, k) \
+  variant_of<tile>(NVFP4_NAMES(family, label, k), &kFamily_##family, NVFP4_TYPE_##a_type, clocks),
 #include "host/plan/variants.def"
   }};
 #define ENTRY(label, operation) NVFP4_SET_ENTRY(sm100, Sm100, label, operation)
@@ -97,12 +95,14 @@ constexpr Table make_table() {
 #include "kernel/sm90/entries.def"
 #define ENTRY(label, operation) NVFP4_SET_ENTRY(sm80, Sm80, label, operation)
 #include "kernel/sm80/entries.def"
+#define ENTRY(label, operation) NVFP4_SET_ENTRY(sm120, Sm120, label, operation)
+#include "kernel/sm120/entries.def"
   return of;
 }
 constexpr Table kTable = make_table();
 constexpr const Variant (&kVariants)[kVariantCount] = kTable.variants;
-#define VARIANT(family, label, tile, ...) \
-  static_assert(tile::kK == NVFP4_K_##family, "as the name says");
+#define VARIANT(family, label, tile, a_type, clocks, k) \
+  static_assert(tile::kK == k, "as the name says");
 #include "host/plan/variants.def"
 
 // check_gemm() counts the CTAs that the variant of the last row needs, and refuses a problem that

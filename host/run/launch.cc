@@ -82,7 +82,8 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
   const CUkernel kernel = prepared.loaded.kernels[plan.variant->family->operation(plan, params)];
   NVFP4_TRY(launch(site, kernel, grid, &params, stream));
   if (plan.add_ctas == 0) return NVFP4_SUCCESS;
-  const Grid add{plan.add_ctas, 1, plan.add_threads, 0, 1, plan.add_early};
+  // Where kernels wait for the one before them, so does this one.
+  const Grid add{plan.add_ctas, 1, plan.add_threads, 0, 1, plan.waits};
   return launch(site, prepared.loaded.add, add, &params, stream);
 }
 

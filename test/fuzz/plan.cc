@@ -112,6 +112,9 @@ bool may_be_too_large(const nvfp4_gemm_desc& g, int32_t capability) {
     return (Wide(g.m) + 7) / 8 * ((Wide(g.n) + 63) / 64) * Wide(g.l) * 8 > INT32_MAX;
   }
   if (capability == 90) return rows * k * 2 * Wide(g.l) > Wide(INT32_MAX) * 256 * 64;
+  if (capability / 10 == 12) {
+    return (Wide(g.m) + 127) / 128 * ((Wide(g.n) + 127) / 128) * Wide(g.l) > INT32_MAX;
+  }
   const Wide tallest = (Wide(g.m > g.n ? g.m : g.n) + 127) / 128 * 128;
   return tallest * (k / 16) * Wide(g.l) > Wide(1) << 62;
 }

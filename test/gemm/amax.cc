@@ -97,9 +97,10 @@ TEST_CASE("each variant has the maxima of its fp32 product", "[amax]") {
 
 TEST_CASE("maxima are of sums whose K partitions are added", "[amax]") {
   USE_GPU(gpu);
-  const std::vector<const char*> variants =
-      gpu.info.major == 9 ? std::vector{"sm90_64x4x256/4", "sm90_64x32x256/2", "sm90_128x64x256/3"}
-                          : std::vector{"sm100_128x64x256/2", "sm100_128x128x256/4"};
+  const std::vector<const char*> variants = gpu.by_family<std::vector<const char*>>(
+      {"sm90_64x4x256/4", "sm90_64x32x256/2", "sm90_128x64x256/3"},
+      {"sm100_128x64x256/2", "sm100_128x128x256/4"},
+      {"sm120_64x8x256/4", "sm120_64x32x256/3", "sm120_128x128x128/2"});
   size_t number = 0;
   for (const char* variant : variants) {
     const Shape shape{gpu.sized<int64_t>(39, 19), 80, 1024};
@@ -224,7 +225,7 @@ TEST_CASE("a plan adds to the maxima that its run names and is made with them or
 }
 
 TEST_CASE("a grouped product has maxima of the rows that groups have", "[amax][grouped]") {
-  USE_GPU(gpu);
+  USE_GPU_FOR_GROUPS(gpu);
   const bool blackwell = gpu.info.major == 10;
   gemm_test::GroupedProblem problem({23, 70, 192, blackwell ? NVFP4_TYPE_NONE : NVFP4_TYPE_BF16},
                                     {0, 9, 9, 20}, 54);
@@ -248,7 +249,7 @@ TEST_CASE("a grouped product has maxima of the rows that groups have", "[amax][g
 }
 
 TEST_CASE("a gated product has maxima of both products", "[amax][gated]") {
-  USE_GPU(gpu);
+  USE_GPU_FOR_GROUPS(gpu);
   for (const int32_t type : {NVFP4_TYPE_BF16, NVFP4_TYPE_NVFP4}) {
     Fields f = with_maxima();
     f.b2 = support::kGiven, f.d_type = type, f.activation = NVFP4_ACTIVATION_SILU;

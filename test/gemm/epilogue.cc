@@ -155,7 +155,7 @@ TEST_CASE(
     "NaN and infinity and -0 and overflow and ties and subnormals of each type and activation",
     "[epilogue][edges]") {
   USE_GPU(gpu);
-  const char* variant = gpu.info.major == 9 ? "sm90_64x8x256" : "sm100_128x64x256";
+  const char* variant = gpu.by_family("sm90_64x8x256", "sm100_128x64x256", "sm120_64x8x256");
   for (const int32_t type : {NVFP4_TYPE_F16, NVFP4_TYPE_BF16, NVFP4_TYPE_F32}) {
     for (int32_t activation = 0; activation < support::kActivations; ++activation) {
       Fields f;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernel/sm100/tile.h"
+#include "kernel/sm120/tile.h"
 #include "kernel/sm80/tile.h"
 #include "kernel/sm90/tile.h"
 #include "tools/harness/compare.h"
@@ -48,10 +49,18 @@ struct Gpu {
     return small() ? fewer_tiles : full;
   }
 
+  // One of three, by the family whose kernels it has for NVFP4 tokens.
+  template <typename T>
+  T by_family(T sm90, T sm100, T sm120) const {
+    return info.major == 9 ? sm90 : info.major == 12 ? sm120 : sm100;
+  }
+
   // "" if the library has kernels for NVFP4 tokens there.
   std::string reason_to_skip() const {
     const int capability = info.compute_capability();
-    if (capability == 100 || capability == 103 || capability == 90) return "";
+    if (capability == 100 || capability == 103 || capability == 90 || capability / 10 == 12) {
+      return "";
+    }
     return info.name + " has no kernel for NVFP4 tokens";
   }
   // The same for tokens in 16 bits.
@@ -215,14 +224,22 @@ inline bool inside_bound(const Gpu& gpu, const support::Problem& problem,
   const gemm_test::Gpu gpu;     \
   if (!gpu.reason_to_skip_halves().empty()) SKIP_TEST(gpu.reason_to_skip_halves())
 
-// For tests of what only one family's kernels do: 10 or 9 for compute capability 10.x or 9.x. They
-// are no tests of the other family's.
-#define USE_GPU_OF_FAMILY(gpu, family)            \
-  static_assert((family) == 9 || (family) == 10); \
-  USE_GPU(gpu);                                   \
-  if ((gpu).info.major != (family)) {             \
-    support::leave_out();                         \
-    return;                                       \
+// For tests of grouped and gated products, which no kernel for NVFP4 tokens computes on 12.x.
+#define USE_GPU_FOR_GROUPS(gpu) \
+  USE_GPU(gpu);                 \
+  if ((gpu).info.major == 12) { \
+    support::leave_out();       \
+    return;                     \
+  }
+
+// For tests of what only one family's kernels do: 9, 10 or 12 for compute capability 9.x, 10.x or
+// 12.x. They are no tests of the other families'.
+#define USE_GPU_OF_FAMILY(gpu, family)                              \
+  static_assert((family) == 9 || (family) == 10 || (family) == 12); \
+  USE_GPU(gpu);                                                     \
+  if ((gpu).info.major != (family)) {                               \
+    support::leave_out();                                           \
+    return;                                                         \
   }
 
 // What nearly every test that includes this names.

@@ -168,8 +168,9 @@ TEST_CASE("each variant writes D with scales of what a column has alone", "[scal
 TEST_CASE("CTAs that share K write D with scales of what a column has alone", "[scaled_d]") {
   USE_GPU(gpu);
   const Variants variants =
-      gpu.info.major == 9 ? Variants{"sm90_64x32x256/2", "sm90_128x64x256/3", "sm90_128x128x256/4"}
-                          : Variants{"sm100_128x64x256/2", "sm100_128x128x256/4"};
+      gpu.by_family<Variants>({"sm90_64x32x256/2", "sm90_128x64x256/3", "sm90_128x128x256/4"},
+                              {"sm100_128x64x256/2", "sm100_128x128x256/4"},
+                              {"sm120_64x8x256/2", "sm120_64x32x256/3", "sm120_128x128x128/4"});
   size_t number = 0;
   for (const char* variant : variants) {
     for (size_t i = 0; i < 3; ++i, ++number) {
@@ -195,7 +196,8 @@ TEST_CASE("scales of D are of sums whose K partitions are added", "[scaled_d]") 
   USE_GPU(gpu);
   const int partitions = GENERATE(2, 4);
   const std::string variant =
-      (gpu.info.major == 9 ? "sm90_64x4x256/" : "sm100_128x64x256/") + std::to_string(partitions);
+      gpu.by_family<std::string>("sm90_64x4x256/", "sm100_128x64x256/", "sm120_64x32x256/") +
+      std::to_string(partitions);
   const Shape shape{gpu.small() ? 3 : 67, 96, 2048, 1};
   for (size_t i = 0; i < 3; ++i) {
     require_chain(gpu, forced(variant.c_str(), make_problem(shape, Data::random, 70)), scaled(i));
@@ -217,9 +219,9 @@ TEST_CASE("scales of D of NaN and infinity and zeros and extremes", "[scaled_d]"
 // Rows whose factor is 0 are the bias alone, beside those of a sum, of infinity and of NaN.
 TEST_CASE("scales of D of NaN and of extremes beside other rows", "[scaled_d]") {
   USE_GPU(gpu);
-  const Variants variants = gpu.info.major == 9
-                                ? Variants{"sm90_128x64x256/1", "sm90_64x32x256/2"}
-                                : Variants{"sm100_128x64x256/1", "sm100_128x64x256/2"};
+  const Variants variants = gpu.by_family<Variants>({"sm90_128x64x256/1", "sm90_64x32x256/2"},
+                                                    {"sm100_128x64x256/1", "sm100_128x64x256/2"},
+                                                    {"sm120_128x128x128/1", "sm120_64x8x256/2"});
   constexpr float kFactors[] = {0, 1, 0, NAN, 0x1p-140f, 0, INFINITY};
   for (const char* variant : variants) {
     for (size_t i = 0; i < 6; ++i) {

@@ -153,7 +153,8 @@ void require_named(const support::DeviceBuffer& space, const std::string& varian
 
 void require_named(const support::DeviceBuffer& space, const std::string& variant) {
   // A kernel that adds parts of K multiplies by alpha in place of the one that was damaged.
-  const bool one_entry = gemm_test::tile_of(variant).family == "sm80";
+  const std::string_view family = gemm_test::tile_of(variant).family;
+  const bool one_entry = family == "sm80" || family == "sm120";
   require_named(space, variant, one_entry ? "" : "_plain", one_entry ? "" : "plain product");
 }
 
@@ -242,11 +243,10 @@ TEST_CASE("the self test finds a damaged general epilogue", "[selftest]") {
   USE_EMULATOR(gpu, emulator);
   if (short_of_time(gpu)) SKIP_TEST("the emulated B200 shows it; NVFP4_LONG does here, too");
   const support::DeviceBuffer space(gpu.driver, size_t(bytes_of(gpu)));
-  const bool hopper = gpu.info.major == 9;
-  const std::string entry = entry_of(hopper ? "sm90_64x1x256" : "sm100_128x64x256");
-  Damage damage{entry, "add.rn.f32", "mul.rn.f32"};
-  if (!gemm_test::everything()) damage.last = hopper ? "sm90_64x1x256" : "sm100_128x64x256";
-  const Damaged damaged(hopper ? "sm90" : "sm100", damage);
+  const std::string variant = gpu.by_family("sm90_64x1x256", "sm100_128x64x256", "sm120_64x8x256");
+  Damage damage{entry_of(variant), "add.rn.f32", "mul.rn.f32"};
+  if (!gemm_test::everything()) damage.last = variant;
+  const Damaged damaged(variant.substr(0, variant.find('_')), damage);
   CHECK(damaged.selftest(space) == NVFP4_STATUS_WRONG_RESULT);
   CHECK(damaged.last_error().find("of the self test's general product") != std::string::npos);
 }

@@ -21,7 +21,7 @@ inline bool everything() { return std::getenv("NVFP4_LONG") != nullptr; }
 inline bool emulated() { return support::devices(support::Driver::get()).at(0).emulated(); }
 
 // One of the three tiles of at most four tokens, of the five of at most 32 and of the six beyond,
-// others for each `turn`: of 9.0. All four of 10.x.
+// others for each `turn`: of 9.0. All of 10.x and of 12.x.
 inline std::vector<const char*> some_variants(size_t turn) {
   const std::vector<const char*> all = variants();
   if (all.size() <= 4 || everything() || !emulated()) return all;

@@ -5,6 +5,7 @@
 
 #include "test/gemm/emulator.h"
 #include "test/gemm/gpu.h"
+#include "test/gemm/partitions.h"
 #include "tools/harness/device_gemm.h"
 
 namespace {
@@ -14,32 +15,6 @@ constexpr const char* kWide = "sm100_128x128x256";
 
 int split_of(const gemm_test::Gpu& gpu, const Problem& p) {
   return gemm_test::split_of(gpu, support::DeviceGemm(gpu.driver, p).desc);
-}
-
-// K-blocks first .. last of an operand.
-support::Operand k_blocks(const support::Operand& o, int64_t first, int64_t last) {
-  const int64_t k = std::min(o.k, last * 256) - first * 256;
-  support::Operand out = make_problem({o.rows, 1, k}).a;
-  for (int64_t row = 0; row < o.rows; ++row) {
-    for (int64_t i = 0; i < k; ++i) out.set_code(0, row, i, o.code(0, row, first * 256 + i));
-    for (int64_t b = 0; b < k / 16; ++b) out.set_scale(0, row, b, o.scale(0, row, first * 16 + b));
-  }
-  return out;
-}
-
-// Sums in fp32, on top of others if there are any: fma(1, others, sum) is their rounded sum.
-std::vector<uint8_t> sums(const gemm_test::Gpu& gpu, const Problem& p,
-                          const std::vector<uint8_t>& others = {}) {
-  support::Fields f;
-  f.d_type = NVFP4_TYPE_F32;
-  if (!others.empty()) f.c_type = NVFP4_TYPE_F32, f.beta = 1;
-  support::Problem general = support::with_fields(p, f, 1);
-  if (!others.empty()) general.c = others;
-  const support::DeviceGemm gemm(gpu.driver, general);
-  const nvfp4_status status = nvfp4_gemm_run(&gemm.desc, nullptr);
-  INFO((status == NVFP4_SUCCESS ? "" : nvfp4_last_error()));
-  REQUIRE(status == NVFP4_SUCCESS);
-  return gemm.d_bytes();
 }
 
 }  // namespace
@@ -96,15 +71,16 @@ TEST_CASE("parts of K on 10.x are added in their order in fp32", "[split]") {
   for (int64_t rank = 0, first = 0; rank < partitions; ++rank) {
     const int64_t last = first + all / partitions + (rank < all % partitions);
     Problem partition = forced(variant, make_problem({shape.m, shape.n, 64}));
-    partition.a = k_blocks(p.a, first, last), partition.b = k_blocks(p.b, first, last);
+    partition.a = gemm_test::k_blocks(p.a, first, last),
+    partition.b = gemm_test::k_blocks(p.b, first, last);
     partition.k = partition.a.k, partition.alpha = p.alpha, partition.batch_invariant = true;
-    sum = sums(gpu, partition, sum);
+    sum = gemm_test::sums(gpu, partition, sum);
     first = last;
   }
-  CHECK(sums(gpu, forced(split.c_str(), p)) == sum);
+  CHECK(gemm_test::sums(gpu, forced(split.c_str(), p)) == sum);
   Problem whole = forced(variant, p);
   whole.batch_invariant = true;  // one sum from the first step to the last: other bits
-  CHECK(sums(gpu, whole) != sum);
+  CHECK(gemm_test::sums(gpu, whole) != sum);
 }
 
 TEST_CASE("shared sums of 10.x do not depend on when asynchronous work completes",

@@ -147,6 +147,7 @@ const Rule kRules[] = {
      "sm100_256x128x256 sm100_256x256x256 "
      "sm80_f16_64x8w4x128 sm80_f16_64x8w8x128 sm80_f16_64x16w4x128 sm80_f16_64x16w8x128 "
      "sm80_bf16_64x8w4x128 sm80_bf16_64x8w8x128 sm80_bf16_64x16w4x128 sm80_bf16_64x16w8x128 "
+     "sm120_64x8x256 sm120_64x32x256 sm120_128x128x128 "
      "sm90_f16_64x16x256 sm90_f16_64x32x256 sm90_f16_64x64x256 sm90_f16_128x64x256 "
      "sm90_f16_64x128x256 sm90_f16_128x128x256 sm90_f16_128x192x256 "
      "sm90_bf16_64x16x256 sm90_bf16_64x32x256 sm90_bf16_64x64x256 sm90_bf16_128x64x256 "
@@ -494,8 +495,8 @@ TEST_CASE("supported() serves NVFP4 tokens on 9.0 and 10.x and 16-bit ones from 
   empty.m = 0;
   for (int32_t capability = -1; capability <= 130; ++capability) {
     CAPTURE(capability);
-    const bool served = capability == 90 || capability == 100 || capability == 103;
-    const bool by_mma = std::set<int32_t>{80, 86, 89, 107, 110, 120, 121}.count(capability) > 0;
+    const bool served = std::set<int32_t>{90, 100, 103, 120, 121}.count(capability) > 0;
+    const bool by_mma = std::set<int32_t>{80, 86, 89, 107, 110}.count(capability) > 0;
     CHECK(nvfp4_gemm_supported(&g, capability) == (served   ? NVFP4_SUCCESS
                                                    : by_mma ? NVFP4_STATUS_NOT_SUPPORTED
                                                             : NVFP4_STATUS_UNSUPPORTED_ARCH));

@@ -175,7 +175,7 @@ TEST_CASE("Compute capability 9.0: plans fit and each variant has its best split
     const uint32_t index = kVariantsOf10 + random.below(nvfp4::kVariantCount + 1 - kVariantsOf10);
     const bool names_one = index < nvfp4::kVariantCount;
     const char* variant = names_one ? nvfp4::variant_at(index).name : nullptr;
-    if (names_one && nvfp4::variant_at(index).family == &nvfp4::kFamily_sm80) continue;
+    if (names_one && nvfp4::variant_at(index).family != &nvfp4::kFamily_sm90) continue;
     const std::string wrong = complaint_sm90(g, variant, &tally);
     if (wrong.empty()) continue;
     CAPTURE(g.m, g.n, g.k, g.l, (variant ? variant : "chosen"));

@@ -184,7 +184,7 @@ TEST_CASE("Under an older driver a plan needs no more workspace than the questio
       CHECK(plan.workspace_bytes <= g.workspace_bytes);
       CHECK(plan.cluster == 1);
       CHECK_FALSE(plan.waits);
-      CHECK((plan.split > 1) == (capability != 90));
+      if (capability / 10 != 12) CHECK((plan.split > 1) == (capability != 90));
       for (const char* forced : {"", "/1", "/2", "/8"}) {
         CAPTURE(forced);
         const std::string name = std::string("sm80_bf16_64x8w4x128") + forced;
@@ -196,7 +196,7 @@ TEST_CASE("Under an older driver a plan needs no more workspace than the questio
       }
     }
   }
-  CHECK(rows == 3);
+  CHECK(rows == 5);
 }
 
 TEST_CASE("A plan of mma.sync has no more shared memory than its GPU") {
@@ -283,8 +283,8 @@ TEST_CASE("Few weights are cut along K for the SMs of the GPU that plans are mad
   }
 }
 
-TEST_CASE("Before 9.0 and on 12.x NVFP4 tokens are refused by name") {
-  for (const int32_t capability : {80, 86, 89, 120, 121}) {
+TEST_CASE("Before 9.0 NVFP4 tokens are refused by name") {
+  for (const int32_t capability : {80, 86, 89}) {
     nvfp4_gemm_desc g = halves(4, 128, 256, NVFP4_TYPE_NONE);
     g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
     CHECK(nvfp4_gemm_workspace_bytes(&g, capability, &g.workspace_bytes) ==

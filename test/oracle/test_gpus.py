@@ -26,7 +26,10 @@ def built(*arguments):
 class Choice(unittest.TestCase):
     def test_a_gpu_brings_the_images_that_serve_it(self):
         self.assertEqual(built("89"), {"mma_sm_80", "mma_compute_80", "quantize_compute_80"})
-        self.assertEqual(built("121"), {"mma_sm_120", "mma_compute_80", "quantize_compute_80"})
+        self.assertEqual(built("121"), {"sm_120f", "compute_120f", "mma_sm_120", "mma_compute_80",
+                                        "quantize_sm_120f", "quantize_compute_120f",
+                                        "quantize_compute_80"})
+        self.assertEqual(built("121"), built("120"))
         # 10.0, 10.3 and 10.7 share images; a Hopper under an older driver has those for 8.0.
         self.assertLess(built("107"), built("100"))
         self.assertLess({"sm_90a", "compute_90a", "mma_compute_80", "quantize_sm_90"}, built("90"))
@@ -44,7 +47,8 @@ class Choice(unittest.TestCase):
     def test_make_run_looks_for_gpus_with_kernels_for_nvfp4_tokens(self):
         with tempfile.TemporaryDirectory() as folder:
             stand_in = os.path.join(folder, "nvidia-smi")
-            for shown, found in (("9.0\\n8.0\\n10.0\\n9.0", "100 90"), ("8.9\\n11.0\\n7.5", "")):
+            for shown, found in (("9.0\\n8.0\\n10.0\\n9.0", "100 90"), ("12.0\\n12.1", "120 121"),
+                                 ("8.9\\n11.0\\n7.5", "")):
                 with open(stand_in, "w", encoding="utf-8") as file:
                     file.write(f"#!/bin/sh\nprintf '{shown}\\n'\n")
                 os.chmod(stand_in, 0o755)

@@ -29,7 +29,7 @@ class Images(unittest.TestCase):
         with open(os.path.join(nvfp4.BUILD, "libnvfp4gemm.so"), "rb") as file:
             library = file.read()
         images = sorted(glob.glob(os.path.join(KERNELS, "*.fatbin")))
-        self.assertEqual(len(images), 20)
+        self.assertEqual(len(images), 24)
         for path in images:
             with self.subTest(os.path.basename(path)):
                 with open(path, "rb") as file:

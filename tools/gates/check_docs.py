@@ -256,7 +256,7 @@ def check_deepgemm(rows):
 def check_support(rows):
     """Types and variants that a row claims, by what the library answers."""
     given = {row[0]: row[1:] for row in rows}
-    claims = {"A": [""] * 3, "variants": ["0"] * 3} | given
+    claims = {"A": [""] * 4, "variants": ["0"] * 4} | given
     types = {"F16": 1, "BF16": 2, "F32": 3}
 
     def answer(capability, **fields):
@@ -277,7 +277,7 @@ def check_support(rows):
                 "D and C": stored, "K": tail,
                 "variants": count == int(re.match(r"\d+", claims["variants"][column])[0])}
 
-    served = ([90], 0), ([100, 103], 0), ([80, 86, 89, 107, 110, 120, 121], 2)
+    served = ([90], 0), ([100, 103], 0), ([120, 121], 0), ([80, 86, 89, 107, 110], 2)
     return all(right for column, (of, a_type) in enumerate(served)
                for name, right in good(column, of, a_type).items() if name in given)
 
@@ -434,6 +434,20 @@ def check_forecast(rows):
     return all(cell == (known[shape][field] if field else
                         f"{known[shape]['low_us']} to {known[shape]['high_us']}")
                for shape, *cells in rows for cell, field in zip(cells, fields))
+
+
+def check_forecast_12(rows):
+    """What the planner of 12.x counts, at the clock of the row of arch.def."""
+    def planned(gpu, shape):
+        m, n, k = map(int, shape.split(" x "))
+        g = lib.abi.GemmDesc(m=m, n=n, k=k, l=1, a_ld=k, b_ld=k, d_ld=n, alpha=1,
+                             a_scale_layout=TILED, b_scale_layout=TILED, d_type=1)
+        text = lib.abi.explain(g, *{"RTX 5090": (120, 170), "GB10": (121, 48)}[gpu])
+        variant, split, clocks = re.search(r"\* sm120_(\w+): split (\d), (\d+) clocks",
+                                           text).groups()
+        ghz = float(re.search(r"at ([\d.]+) GHz", text)[1])
+        return [variant + (f"/{split}" if split != "1" else ""), f"{int(clocks) / ghz / 1000:.1f}"]
+    return all(planned(gpu, shape) == cells[:2] for gpu, shape, *cells in rows)
 
 
 def check_shares(rows):

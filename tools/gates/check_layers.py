@@ -25,7 +25,7 @@ def grounded(order, ground):
 
 
 KERNEL_PLAIN = ["kernel/common/", "kernel/sm80/", "kernel/sm90/", "kernel/sm100/",
-                "kernel/quantize/"]
+                "kernel/sm120/", "kernel/quantize/"]
 HOST = grounded(
     ["host/" + room + "/" for room in ("base", "problem", "plan", "driver", "family", "run",
                                        "words", "api")],
@@ -45,6 +45,7 @@ LIBRARY = {
     "kernel/sm80/": ["kernel/common/", "kernel/ptx/"],
     "kernel/sm90/": ["kernel/common/", "kernel/ptx/"],
     "kernel/sm100/": ["kernel/common/", "kernel/ptx/"],
+    "kernel/sm120/": ["kernel/common/", "kernel/ptx/"],
     "kernel/quantize/": ["kernel/helpers/", "kernel/common/", "kernel/ptx/"],
     **{room: may + FIELDS for room, may in HOST.items()},
 }

@@ -12,6 +12,8 @@ case $family in
   # 65,536 / 192 threads leave 341; ours use 72 to 131, where a lane has 96 sums of a share in four
   # parts at once, and more wants a look
   sm100) max_registers=131 ;;
+  # two CTAs of 160 threads leave 200, one of 288 leaves 224; ours use 126 at most
+  sm120) max_registers=128 ;;
   # 65,536 less a CTA of nvfp4_tokens_sm90, / 384 threads (kernel/sm90/tile.h); consumers ask for
   # more
   sm90) max_registers=160 ;;
@@ -119,6 +121,10 @@ sm90 stmatrix.sync.aligned.m8n8.x2.trans.shared::cta.b16
 sm90 wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16
 sm90 setmaxnreg.inc.sync.aligned.u32
 sm90 setmaxnreg.dec.sync.aligned.u32
+sm120 mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X
+sm120 ldmatrix.sync.aligned.m8n8.x4.shared::cta.b16
+sm120 ldmatrix.sync.aligned.m8n8.x2.shared::cta.b16
+sm120 cp.async.mbarrier.arrive.noinc.shared.b64
 mmas mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
 mmas mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
 mmas cp.async.cg.shared.global

@@ -44,7 +44,7 @@ STEPS = (
 # Right results speak for a mechanism; clocks, times and what a GPU answers to `questions` do not.
 NEEDED = ("info", "selftest", "probes", "variants", "cuts", "launches", "pdl", "random", "suite")
 # The GPU that a family's rows are about; 10.3 is served by another image.
-FAMILIES = {"9.0": "sm90", "10.0": "sm100"}
+FAMILIES = {"9.0": "sm90", "10.0": "sm100", "12.0": "sm120", "12.1": "sm120"}
 
 
 def run(command, seconds):
@@ -167,7 +167,7 @@ def read(path):
 
 
 def family_of(steps):
-    """sm90 or sm100, by what `nvfp4 info` said of the first device."""
+    """A family, by what `nvfp4 info` said of the first device."""
     devices = (steps["info"].get("result") or {}).get("devices") or []
     if not devices:
         raise ValueError("nvfp4 info names no device")

@@ -21,7 +21,8 @@ from sass_tails import tail_rows
 HERE = os.path.dirname(os.path.abspath(__file__))
 # What the main loop of a family is known by: a multiplication, and what else it holds. On sm_100 a
 # k-block gives its stage back, which the loop over the steps of an incomplete one does not.
-MARK = {"sm100": ("UTCOMMA", "UTCBAR"), "sm90": ("HGMMA", "HGMMA"), "sm80": ("HMMA", "HMMA")}
+MARK = {"sm100": ("UTCOMMA", "UTCBAR"), "sm90": ("HGMMA", "HGMMA"), "sm80": ("HMMA", "HMMA"),
+        "sm120": ("OMMA", "OMMA")}
 
 
 def loop_of(family, instructions, labels):
@@ -84,7 +85,8 @@ def rows_of_sm100(name, instructions, labels):
 
 
 ROWS = {"sm100": rows_of_sm100, "sm90": functools.partial(rows_of_registers, "sm90"),
-        "sm80": functools.partial(rows_of_registers, "sm80")}
+        "sm80": functools.partial(rows_of_registers, "sm80"),
+        "sm120": functools.partial(rows_of_registers, "sm120")}
 
 
 def figures(family, listing):

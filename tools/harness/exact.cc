@@ -143,7 +143,9 @@ double accumulation_bound_80(const Sum& sum, int64_t k) {
 double accumulation_bound(const Sum& sum, int64_t k, int capability) {
   if (capability == 90) return accumulation_bound_90(sum, k);
   if (sum.halves) return accumulation_bound_80(sum, k);
-  const double steps = double((k + 63) / 64) + (k > 1792 ? 2 : 0);  // parts of K may be added
+  // Parts of K may be added: on 12.x up to 8 of at least 256.
+  const double added = capability / 10 == 12 ? (k > 256 ? 4 : 0) : (k > 1792 ? 2 : 0);
+  const double steps = double((k + 63) / 64) + added;
   return steps * 0x1p-23 * (1 + 0x1p-7) * sum.magnitude + sum.raised + steps * sum.least;
 }
 

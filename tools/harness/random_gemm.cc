@@ -257,7 +257,7 @@ int32_t draw_a_type(Random& random, uint64_t number, int capability) {
   if (capability == 90) {
     return random.below(4) == 0 ? NVFP4_TYPE_F16 + int32_t(random.below(2)) : NVFP4_TYPE_NONE;
   }
-  if (capability / 10 == 10 && number % 8 != 7) return NVFP4_TYPE_NONE;
+  if ((capability / 10 == 10 || capability / 10 == 12) && number % 8 != 7) return NVFP4_TYPE_NONE;
   return NVFP4_TYPE_F16 + int32_t((number + number / 8) % 2);
 }
 

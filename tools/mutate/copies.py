@@ -14,7 +14,7 @@ SECONDS = 300  # for one test; a hang counts as found, but the table says so
 IMAGE = re.compile(r'^\w*IMAGE\((?:\w+, )+"([^"]+)\.fatbin", "([^"]+)"', re.M)
 # Whose sources are in an image whose name begins so.
 SOURCES = {"gemm_sm100": "kernel/sm100", "gemm_sm90": "kernel/sm90", "gemm_sm80": "kernel/sm80",
-           "quantize": "kernel/quantize"}
+           "gemm_sm120": "kernel/sm120", "quantize": "kernel/quantize"}
 # The library has no such image yet, so its log names none: tests load the PTX themselves.
 LOADED_BY_TESTS = "gemm_sm80"
 # What tests of that name load alone, compiled from kernel/sm100 for them (test/test.mk).
@@ -44,7 +44,7 @@ class Loaded:
         labels = files_of_labels()
         used = re.findall(r"^nvfp4: (.+): cuLibraryGetKernel succeeds$", log, re.M)
         self.images = set().union(*(labels.get(label, set()) for label in used)) or None
-        tiles = sorted(set(re.findall(r" variant=sm(?:90|100)_(\w+)x\d+\b", log)))
+        tiles = sorted(set(re.findall(r" variant=sm(?:90|100|120)_(\w+)x\d+\b", log)))
         if tiles:
             self.tiles = tiles
 

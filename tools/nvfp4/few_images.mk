@@ -66,11 +66,12 @@ first: $(SETUP) first-run  ## README's first program, examples/c/first.c, on the
 # One family's PTX, compiled by itself, and a product that runs it in the emulator: the loop of
 # somebody who changes a kernel. The Hopper kernel is compiled for the tile of the product alone.
 FAMILY      ?= sm100
-TRY_sm100   := 100 B200
-TRY_sm90    := 90 H200
-TRY_sm80    := 80 A100
+TRY_sm100   := 100 B200 100f
+TRY_sm90    := 90 H200 90a
+TRY_sm80    := 80 A100 80
+TRY_sm120   := 120 RTX5090 120f
 TRY_OF      := $(or $(TRY_$(FAMILY)),$(if $(filter try,$(MAKECMDGOALS)),\
-                 $(error FAMILY=$(FAMILY): sm100, sm90 or sm80)))
+                 $(error FAMILY=$(FAMILY): sm100, sm90, sm80 or sm120)))
 TILES       ?= $(if $(filter sm90,$(FAMILY)),128x64)
 PROBLEM     ?= --m 64 --n 256 --k 512 $(if $(filter sm80,$(FAMILY)),--a-type bf16) \
                $(if $(TILES),--variant $(FAMILY)_$(firstword $(TILES))x256)
@@ -80,7 +81,7 @@ TRY_GEMM    := gemm_$(FAMILY).ptx
 $(TRY)/kernel/$(TRY_GEMM): kernel/$(FAMILY)/gemm.cu
 	@mkdir -p $(@D)
 	$(call say,NVCC)$(NVCC) $(NVCC_FLAGS) $(call only,$(TILES)) $(NVCC_DEPS) \
-	  -arch=compute_$(if $(filter sm100,$(FAMILY)),100f,$(if $(filter sm90,$(FAMILY)),90a,80)) \
+	  -arch=compute_$(word 3,$(TRY_OF)) \
 	  -ptx $< -o $@ && $(NO_COMMENTS)
 $(TRY)/kernel/%.ptx.fatbin: $(TRY)/kernel/%.ptx
 	$(call to_fatbin,ptx,$(shell sed -n 's/^.target sm_//p' $<))
@@ -93,7 +94,7 @@ $(TRY)/images.o: host/run/images.S $(TRY_IMAGES:$(KERNEL_OUT)/%=$(TRY)/kernel/%)
 $(eval $(call library_in,$(TRY)))
 .PHONY: try
 try: $(SETUP) $(TRY)/nvfp4 emulator  ## FAMILY=sm100: a family's kernel compiled for the emulator, and a product (PROBLEM="--m 64 ..", TILES)
-	EMU_DEVICE=$(lastword $(TRY_OF)) EMU_FORMAL=stop LD_LIBRARY_PATH=$(B)/emulator \
+	EMU_DEVICE=$(word 2,$(TRY_OF)) EMU_FORMAL=stop LD_LIBRARY_PATH=$(B)/emulator \
 	  $(TRY)/nvfp4 run $(PROBLEM)
 -include $(TRY)/kernel/$(TRY_GEMM).d
 

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 found=
 for capability in $(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
     tr -d . | sort -u); do
-  if grep -qE "^ARCH\($capability, sm(90|100), sm80, of_mechanism," host/plan/arch.def; then
+  if grep -qE "^ARCH\($capability, sm(90|100|120), sm80, of_mechanism," host/plan/arch.def; then
     found="$found $capability"
   fi
 done

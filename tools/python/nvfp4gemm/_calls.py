@@ -155,9 +155,9 @@ def linear(x: A, weight: Packed, bias: A | None = None, *, activation: str | Non
     otherwise.
 
     quantize_input  False: x stays as it is (compute capability 8.0 and later, and the CPU). True: x
-                    is quantized first (9.0, 10.x and the CPU): by the weight's input_scale where a
-                    checkpoint gave it one, else each row by its own largest value, so that what
-                    batch_invariant says of rows is true of it, too. To the weight's format.
+                    is quantized first (9.0, 10.x, 12.x and the CPU): by the weight's input_scale
+                    where a checkpoint gave it one, else each row by its own largest value, so that
+                    what batch_invariant says of rows is true of it, too. To the weight's format.
 
     x, weight and bias are used, copied and refused as mm() does with a, b and bias, and have
     gradients as there. Where a checkpoint gave the weight a pre_quant_scale, x is multiplied by it
