@@ -61,6 +61,13 @@ class FirstHour(stand_in.StandIns):
         self.assertEqual(steps["bench"]["result"], {"rows": [1]})
         self.assertEqual(steps["clocks"]["verdict"], "skipped", "CLOCKS=1 is another build")
 
+    def test_a_page_says_what_the_answers_set(self):
+        answer = "n_multiple_of_8: yes, 24 tokens: 0 wrong sums; sets box_tokens()"
+        self.write("nvfp4_probes", f"echo '{answer}'")
+        _, said = self.quietly(first_hour.first_hour, self.build, self.file)
+        self.assertIn(answer, said)
+        self.assertIn(answer, self.judge()[1])
+
     def test_one_step_that_fails_is_enough_and_the_others_still_run(self):
         self.write("check_random", "echo 1 wrong; exit 1")
         self.assertFalse(self.take())

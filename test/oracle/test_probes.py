@@ -29,6 +29,36 @@ class Probes(unittest.TestCase):
             with self.subTest(name, **settings):
                 self.assertEqual(ask(name, **settings), (word, 1 if word == "unknown" else 0))
 
+    def follows(self, name, setting, each, **settings):
+        """The number of the answer grows by `each` for each step of the setting."""
+        words = []
+        for value in (1, 101):
+            word, code = ask(name, **settings, **{setting: str(value)})
+            self.assertEqual(code, 0)
+            words.append(int(word))
+        self.assertAlmostEqual((words[1] - words[0]) / 100, each, delta=each / 20)
+
+    def test_n_multiple_of_8(self):
+        self.answers("n_multiple_of_8", ({"EMU_N_STEP": "8"}, "yes"), ({"EMU_N_STEP": "16"}, "no"),
+                     ({"EMU_N_STEP": "32"}, "unknown"))  # not even 48 tokens
+
+    def test_pairs(self):
+        for name, wrong in (("mma_before_cp_pair", "overtakes"), ("pair_tail", "wrong")):
+            self.answers(name, ({"EMU_CP_OVERTAKES": "0", "EMU_ORDER": "latest"}, "ordered"),
+                         ({"EMU_CP_OVERTAKES": "1", "EMU_ORDER": "latest"}, wrong))
+
+    def test_clocks_of_a_start(self):
+        for name in ("setup", "empty_cta"):
+            with self.subTest(name):
+                one = int(ask(name, EMU_INSTRUCTION_CLOCKS="1")[0])
+                self.follows(name, "EMU_INSTRUCTION_CLOCKS", one)
+        self.follows("map_fetch", "EMU_MAP_CLOCKS", 1)
+        self.assertEqual(ask("map_fetch", EMU_MAP_CLOCKS="0"), ("0", 0))
+
+    def test_clocks_of_tensor_memory(self):
+        self.follows("scale_copy", "EMU_CP_CLOCKS", 1)
+        self.follows("load_drain", "EMU_DRAIN_CLOCKS", 1)
+
     def test_lane_bands(self):
         self.answers("lane_bands", ({"EMU_SCALE_BANDS": "own"}, "own"),
                      ({"EMU_SCALE_BANDS": "first"}, "first"),
@@ -72,6 +102,8 @@ class Probes(unittest.TestCase):
     def test_clusters_at_once(self):
         self.answers("clusters_at_once", ({"EMU_SMS": "8"}, "4"),
                      ({"EMU_SMS": "6", "EMU_WORKERS": "3"}, "3"))
+        self.answers("clusters_of_4", ({"EMU_SMS": "8", "EMU_WORKERS": "2"}, "2"),
+                     ({"EMU_SMS": "12", "EMU_WORKERS": "3"}, "3"))
 
     def test_a_hopper_is_asked_what_it_has(self):
         self.assertEqual(ask("zero_groups", EMU_DEVICE="H200"), ("left out", 0))

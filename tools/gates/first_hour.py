@@ -4,8 +4,11 @@
 (BUILD/first-hour.jsonl) and onto the disk, so that a machine that is lost leaves what it had said.
 Nothing is compiled; the step `clocks` wants `make CLOCKS=1 build/clocks/nvfp4_bench`.
 
-first_hour.py --read FILE: the verdicts of such a file, and which rows of host/plan/proofs.def they
-are enough for to say `hardware`. Exit code 0 only if there are any."""
+At the end it prints a page: each question to the GPU, the answer, and what the answer sets.
+
+first_hour.py --read FILE: the verdicts of such a file, that page, and which rows of
+host/plan/proofs.def the verdicts are enough for to say `hardware`. Exit code 0 only if there are
+any."""
 import hashlib
 import json
 import os
@@ -14,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -29,13 +33,13 @@ STEPS = (
     ("info", 15, "nvfp4", ["info", "--json"]),
     ("selftest", 20, "nvfp4_test", ["[selftest]"]),
     ("probes", 30, "nvfp4_test", ["[probe]"]),
-    ("questions", 20, "nvfp4_probes", []),
+    ("questions", 30, "nvfp4_probes", []),
     ("variants", 20, "nvfp4_test", ["[variant]"]),
     ("cuts", 30, "nvfp4_test", ["[sanitize]"]),
     ("launches", 60, "nvfp4_test", ["[repeat]"]),
     ("pdl", 20, "nvfp4_test", ["[pdl]"]),
     ("random", 60, "check_random", ["--problems", "20000", "--seed", "1"]),
-    ("suite", 210, "nvfp4_test", []),
+    ("suite", 200, "nvfp4_test", []),
     ("clocks", 25, "clocks/nvfp4_bench",
      ["clocks", *(word for shape in SHAPES[:4] for word in ("--shape", shape))]),
     ("bench", 90, "nvfp4_bench",
@@ -115,6 +119,13 @@ def sum_of(build):
         return None
 
 
+def print_page(line):
+    """The questions, what the GPU answered, and what each answer sets: a line each."""
+    print("\nQuestions, answers, and what they set:")
+    for text in line.get("output", []):
+        print(textwrap.fill(text, 98, subsequent_indent="    "))
+
+
 def write(file, line):
     file.write(json.dumps(line) + "\n")
     file.flush()
@@ -124,6 +135,7 @@ def write(file, line):
 def first_hour(build, path):
     """True if no step failed."""
     good = True
+    answers = {}
     with open(path, "w", encoding="utf-8") as file:
         write(file, {"nvfp4 first hour": VERSION, "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                      "library": sum_of(build), "steps": [step[0] for step in STEPS]})
@@ -132,10 +144,13 @@ def first_hour(build, path):
             line = take(build, step)
             write(file, line)
             good = good and line["verdict"] != "not ok"
+            if step[0] == "questions":
+                answers = line
             why = f": {line['why']}" if "why" in line else ""
             print("", file=sys.stderr)
             print(f"{line['verdict']:8} {step[0]:9} {line.get('seconds', 0):6.1f} s{why}",
                   flush=True)
+    print_page(answers)
     print(f"{path} holds it all")
     return good
 
@@ -198,6 +213,7 @@ def judge(path):
     steps = read(path)
     for name, line in steps.items():
         print(f"{line['verdict']:8} {name:9} {line.get('why', '')}")
+    print_page(steps["questions"])
     family = family_of(steps)
     lacking = [name for name in NEEDED if steps[name]["verdict"] != "ok"]
     if lacking:

@@ -18,13 +18,19 @@
 
 namespace {
 
+// Right or wrong sums first, then what decides a parameter of the timing model.
+#define PROBE(name, capability) \
+  { #name, capability, probe::name }
 constexpr probe::Probe kProbes[] = {
-    {"lane_bands", 100, probe::lane_bands},       {"pair_scales", 100, probe::pair_scales},
-    {"mma_before_cp", 100, probe::mma_before_cp}, {"zero_groups", 100, probe::zero_groups},
-    {"alloc_beside", 100, probe::alloc_beside},   {"fence_in_flight", 90, probe::fence_in_flight},
-    {"rows_beyond", 90, probe::rows_beyond},      {"port_rate", 90, probe::port_rate},
-    {"push_rate", 90, probe::push_rate},          {"clusters_at_once", 90, probe::clusters_at_once},
+    PROBE(n_multiple_of_8, 100), PROBE(mma_before_cp, 100),  PROBE(mma_before_cp_pair, 100),
+    PROBE(pair_tail, 100),       PROBE(lane_bands, 100),     PROBE(pair_scales, 100),
+    PROBE(zero_groups, 100),     PROBE(alloc_beside, 100),   PROBE(clusters_at_once, 90),
+    PROBE(clusters_of_4, 90),    PROBE(fence_in_flight, 90), PROBE(rows_beyond, 90),
+    PROBE(empty_cta, 90),        PROBE(map_fetch, 90),       PROBE(setup, 90),
+    PROBE(load_drain, 100),      PROBE(scale_copy, 100),     PROBE(port_rate, 90),
+    PROBE(push_rate, 90),
 };
+#undef PROBE
 
 // False if there is no answer.
 bool say(const probe::Gpu& gpu, const probe::Probe& p) {

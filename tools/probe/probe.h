@@ -38,6 +38,15 @@ Answer rows_beyond(const Gpu& gpu);
 Answer port_rate(const Gpu& gpu);
 Answer push_rate(const Gpu& gpu);
 Answer clusters_at_once(const Gpu& gpu);
+Answer clusters_of_4(const Gpu& gpu);
+Answer setup(const Gpu& gpu);
+Answer map_fetch(const Gpu& gpu);
+Answer empty_cta(const Gpu& gpu);
+Answer n_multiple_of_8(const Gpu& gpu);
+Answer mma_before_cp_pair(const Gpu& gpu);
+Answer pair_tail(const Gpu& gpu);
+Answer scale_copy(const Gpu& gpu);
+Answer load_drain(const Gpu& gpu);
 
 // Device memory of `count` values that are zero, and what a kernel has left there.
 template <class T>

@@ -65,6 +65,21 @@ double push_clocks(const Gpu& gpu, uint32_t ctas, uint32_t pieces) {
   return double(*std::max_element(all.begin(), all.end()));
 }
 
+Answer clusters_of(const Gpu& gpu, uint32_t ctas, const char* kernel, const char* sets) {
+  const Values<uint32_t> state(gpu, 2);
+  CUdeviceptr to = state.address();
+  uint32_t clocks = 200000;
+  void* arguments[] = {&to, &clocks};
+  kernels(gpu).launch(kernel, uint32_t(gpu.info.sms) * ctas, 32, 200 * 1024, arguments);
+  const uint32_t found = state.get()[1];
+  Answer a;
+  if (found > 0) a.word = std::to_string(found);
+  a.figures = std::to_string(found) + " clusters of " + std::to_string(ctas) + " on " +
+              std::to_string(gpu.info.sms) + " SMs";
+  a.sets = sets;
+  return a;
+}
+
 }  // namespace
 
 Answer fence_in_flight(const Gpu& gpu) {
@@ -128,18 +143,14 @@ Answer push_rate(const Gpu& gpu) {
 }
 
 Answer clusters_at_once(const Gpu& gpu) {
-  const Values<uint32_t> state(gpu, 2);
-  CUdeviceptr to = state.address();
-  uint32_t clocks = 200000;
-  void* arguments[] = {&to, &clocks};
-  const auto ctas = uint32_t(gpu.info.sms) * 2;
-  kernels(gpu).launch("probe_clusters_at_once", ctas, 32, 200 * 1024, arguments);
-  const uint32_t found = state.get()[1];
-  Answer a;
-  if (found > 0) a.word = std::to_string(found);
-  a.figures = std::to_string(found) + " clusters of 2 on " + std::to_string(gpu.info.sms) + " SMs";
-  a.sets = "count_ctas() of host/plan/plan.cc, where a pair takes one tile after the other";
-  return a;
+  return clusters_of(
+      gpu, 2, "probe_clusters_at_once",
+      "count_ctas() of host/plan/plan.cc, where a pair takes one tile after the other");
+}
+
+Answer clusters_of_4(const Gpu& gpu) {
+  return clusters_of(gpu, 4, "probe_clusters_of_4",
+                     "kSplits of host/family/sm100.cc and clusters_of() of tools/model/kernels.cc");
 }
 
 }  // namespace probe

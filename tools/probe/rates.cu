@@ -135,11 +135,11 @@ extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(32)
   ptx::cluster_sync();
 }
 
-// How many clusters of two CTAs, each with an SM of its own, run at once? state: clusters that
-// came; how many had come when the first one had waited for so many clocks.
-extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(32)
-    probe_clusters_at_once(uint32_t* state, uint32_t clocks) {
-  if (threadIdx.x == 0 && blockIdx.x % 2 == 0) {
+// How many clusters of CTAs, each with an SM of its own, run at once? state: clusters that came;
+// how many had come when the first one had waited for so many clocks.
+template <uint32_t kCtas>
+__device__ void count_clusters(uint32_t* state, uint32_t clocks) {
+  if (threadIdx.x == 0 && blockIdx.x % kCtas == 0) {
     atomicAdd(&state[0], 1);
     const long long start = clock64();
     while (clock64() - start < clocks && atomicAdd(&state[1], 0) == 0) {
@@ -148,4 +148,12 @@ extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(32)
   }
   __syncwarp();
   ptx::cluster_sync();
+}
+extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(32)
+    probe_clusters_at_once(uint32_t* state, uint32_t clocks) {
+  count_clusters<2>(state, clocks);
+}
+extern "C" __global__ void __cluster_dims__(4) __launch_bounds__(32)
+    probe_clusters_of_4(uint32_t* state, uint32_t clocks) {
+  count_clusters<4>(state, clocks);
 }

@@ -321,6 +321,7 @@ class Cta {
   std::vector<std::unique_ptr<Warp>> warps;
   std::vector<Warpgroup> warpgroups;  // those that used wgmma
   Counters counters;
+  std::vector<uint64_t> maps;  // tensor maps that its loads have used
   uint32_t live_warps = 0;
   uint64_t free_registers = 0;  // in its pool: released by setmaxnreg.dec and not taken by .inc
   bool told_no = false;  // has seen that a clusterlaunchcontrol request failed: may ask no more

@@ -256,11 +256,16 @@ namespace {
 
 uint32_t axis(const Dim3& d, int i) { return i == 0 ? d.x : i == 1 ? d.y : d.z; }
 
-// Emulated time is the CTA's instruction count, and what EMU_COPY_RATE has its copies take, so that
-// a run is a function of its seed.
-uint64_t clocks(const Counters& c) {
-  const uint64_t rate = settings().copy_rate;
-  return c.instructions + (rate ? (c.tma_bytes + c.bulk_bytes) / rate : 0);
+// Emulated time is the CTA's instruction count, and what settings have its copies and loads take,
+// so that a run is a function of its seed.
+uint64_t clocks(const Cta& cta) {
+  constexpr uint64_t column_bytes = 16 * 32 * 4;  // 16 columns, a warp's lanes
+  const Settings& s = settings();
+  const Counters& c = cta.counters;
+  return c.instructions * s.instruction_clocks +
+         (s.copy_rate ? (c.tma_bytes + c.bulk_bytes) / s.copy_rate : 0) +
+         c.scale_copies * s.cp_clocks + c.tensor_load_bytes / column_bytes * s.drain_clocks +
+         cta.maps.size() * s.map_clocks;
 }
 
 }  // namespace
@@ -311,10 +316,10 @@ uint64_t Warp::special(Special s, uint32_t lane) const {
     case Special::lanemask_gt: return ~((2u << lane) - 1);
     case Special::lanemask_ge: return ~((1u << lane) - 1);
     case Special::clock:
-    case Special::globaltimer_lo: return uint32_t(clocks(cta.counters));
-    case Special::globaltimer_hi: return clocks(cta.counters) >> 32;
+    case Special::globaltimer_lo: return uint32_t(clocks(cta));
+    case Special::globaltimer_hi: return clocks(cta) >> 32;
     case Special::clock64:
-    case Special::globaltimer: return clocks(cta.counters);
+    case Special::globaltimer: return clocks(cta);
     case Special::dynamic_smem_size: return launch.dynamic_shared_bytes;
     case Special::total_smem_size: return shared;
     case Special::aggr_smem_size: return shared + reserved;

@@ -80,9 +80,15 @@ Box box(Warp& warp, const Instr& in, const ptx::Operand& op, uint32_t lane) {
   return b;
 }
 
+void note_map(Cta& cta, uint64_t address) {
+  if (std::find(cta.maps.begin(), cta.maps.end(), address) == cta.maps.end())
+    cta.maps.push_back(address);
+}
+
 Step load(Warp& warp, const Instr& in, uint32_t active) {
   glue::each_lane(active, [&](uint32_t lane) {
     const Box b = box(warp, in, in.ops[1], lane);
+    note_map(warp.cta, warp.address(in.ops[1], lane));
     const size_t mask = in.has(Mod::im2col) ? 4 : 3;
     const bool multicast = in.has(Mod::multicast_cluster);
     ++warp.cta.counters.tma_loads;

@@ -96,6 +96,14 @@ void read_tail(Warp& warp, const Instr& in, uint32_t lane, MmaCommand& c) {
     c.scale_d = uint32_t(in.ops[at].imm);
 }
 
+// N of an instruction descriptor, in units of 8, is in its bits 17 to 22.
+uint32_t with_n_of_step(uint32_t instruction) {
+  constexpr uint32_t at = 17, field = 63u << at;
+  const uint32_t n = (instruction & field) >> at << 3, step = settings().n_step;
+  if (step <= 8 || n < step) return instruction;
+  return (instruction & ~field) | n / step * step / 8 << at;
+}
+
 template <bool Weights>
 Step mma(Warp& warp, const Instr& in, uint32_t active) {
   const uint32_t lane = only_lane(in, active);
@@ -107,7 +115,7 @@ Step mma(Warp& warp, const Instr& in, uint32_t active) {
   c.a_in_tensor = in.ops[1].kind == Operand::Kind::address;
   c.a = c.a_in_tensor ? warp.address(in.ops[1], lane) : warp.get(in.ops[1], lane);
   c.b = warp.get(in.ops[2], lane);
-  c.instruction = uint32_t(warp.get(in.ops[3], lane));
+  c.instruction = with_n_of_step(uint32_t(warp.get(in.ops[3], lane)));
   c.zero_raises = settings().zero_group_raises;
   c.scale_bands = settings().scale_bands;
   c.line = in.pos.line;
