@@ -45,8 +45,11 @@ nvfp4_status set_d_store(const Driver& driver, const nvfp4_gemm_desc& g, const P
   const Lines lines = lines_of_cd(g);
   const DMatrices d{g.d,    bytes_of_type(g.d_type), lines.length, lines.count, g.l,
                     g.d_ld, g.d_batch_stride};
-  const bool halves = plan.variant->several_tiles && d.bytes > 2;
-  return encode_d_map(driver, d, kBoxSide, halves ? kHalfBoxRows : kBoxSide, &p->d_map);
+  const EpilogueParams e = make_epilogue(g);
+  const bool halves = e.kind == kEpilogueGeneral || (plan.variant->several_tiles && d.bytes > 2);
+  const uint32_t rows = halves ? kHalfBoxRows : kBoxSide;
+  const bool by_row = e.d_column == 1;
+  return encode_d_map(driver, d, by_row ? kBoxSide : rows, by_row ? rows : kBoxSide, &p->d_map);
 }
 
 }  // namespace nvfp4

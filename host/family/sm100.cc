@@ -23,6 +23,7 @@
 #include "host/plan/proof.h"
 #include "host/problem/fields.h"
 #include "kernel/common/scale_tile.h"
+#include "kernel/sm100/tile.h"
 
 namespace nvfp4 {
 
@@ -76,7 +77,8 @@ double together(double a, double b, double c, double d) {
 
 // Rows of a box of tokens of one CTA, as in kernel/sm100/tile.h.
 uint32_t box_tokens(int64_t m, const Variant& v) {
-  return static_cast<uint32_t>(ceil_div(std::min<int64_t>(m, v.tile_tokens), 8 * v.tile_ctas) * 8);
+  const int64_t tokens = ceil_div(std::min<int64_t>(m, v.tile_tokens), kTokenStep) * kTokenStep;
+  return static_cast<uint32_t>(tokens / v.tile_ctas);
 }
 
 struct Work {

@@ -32,4 +32,10 @@ __device__ inline void cp_async_bulk_to_cluster(uint32_t dst, uint32_t src, uint
       : "memory");
 }
 
+// fence.release.sync_restrict::shared::cta.cluster;                               PTX 8.6, sm_90
+// Earlier accesses of this thread to its CTA's shared memory come before a later relaxed arrival.
+__device__ inline void fence_release_own_shared() {
+  asm volatile("fence.release.sync_restrict::shared::cta.cluster;" ::: "memory");
+}
+
 }  // namespace nvfp4::ptx

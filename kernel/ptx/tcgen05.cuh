@@ -124,6 +124,14 @@ __device__ inline void tcgen05_fence_after_thread_sync() {
 // Thread t of the warp gets lane t of its warp's band (32 * (warp % 4)), columns taddr .. taddr
 // + 15 or + 31. Two instructions in one statement: the registers have no value before the wait, and
 // at -O0 the compiler stores them right after a statement.
+__device__ inline void tcgen05_ld_32x32b(uint32_t (&r)[8], uint32_t taddr) {
+  asm volatile("tcgen05.ld.sync.aligned.32x32b.x8.b32 {" NVFP4_OPERANDS_8
+               "}, [%8];\n\t"
+               "tcgen05.wait::ld.sync.aligned;"
+               : NVFP4_REGISTERS_8("=r", r, 0)
+               : "r"(taddr)
+               : "memory");
+}
 __device__ inline void tcgen05_ld_32x32b(uint32_t (&r)[16], uint32_t taddr) {
   asm volatile("tcgen05.ld.sync.aligned.32x32b.x16.b32 {" NVFP4_OPERANDS_16
                "}, [%16];\n\t"

@@ -55,8 +55,8 @@ struct Addresses {
   __device__ uint32_t peers_ready() const {
     return barriers() + NVFP4_OFFSET_OF(Barriers, peers_ready);
   }
-  __device__ uint32_t sums(uint32_t band) const {
-    return barriers() + NVFP4_OFFSET_OF(Barriers, sums) + 8 * band;
+  __device__ uint32_t sums(uint32_t epilogue_warp) const {
+    return barriers() + NVFP4_OFFSET_OF(Barriers, sums) + 8 * epilogue_warp;
   }
   __device__ uint32_t tmem_address() const {
     return barriers() + NVFP4_OFFSET_OF(Barriers, tmem_address);

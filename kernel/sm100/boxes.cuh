@@ -15,28 +15,33 @@ namespace nvfp4 {
 
 constexpr uint32_t kSubTileTokens = kBoxSide;   // rows of D per tcgen05.ld
 constexpr uint32_t kSubTileWeights = kBoxSide;  // columns per warp: its lanes of tensor memory
-constexpr uint32_t kSumRowBytes = kSubTileWeights * 4;
-constexpr uint32_t kSumBufferBytes = kSubTileTokens * kSumRowBytes;  // fp32 sums
-constexpr uint32_t kBufferBytes = kSumBufferBytes / 2;               // 2-byte elements
+constexpr uint32_t kSumRowBytes = kSubTileWeights * 4;  // fp32 sums
+// Any other epilogue than the fast one takes half a sub-tile at once: its sums and a box then fit
+// beside a pair's ring, and with few tokens both warps of a band have some.
+constexpr uint32_t kHalfRows = kHalfBoxRows;
+constexpr uint32_t kHalfSumBytes = kHalfRows * kSumRowBytes;
 
-// The staging buffers of a warp. In a CTA with a single tile each sub-tile has a box of its own, of
-// any type, so that no store waits for another. In a CTA with several tiles a warp has three boxes.
-// Each holds 2-byte elements, or 4-byte elements of half as many rows. With the general epilogue it
-// has one box of 2-byte elements, and room for the sums.
+// The staging buffers of a warp, which takes every other sub-tile of its lane band, or every other
+// half of one. In a CTA with a single tile each has a box of its own, of any type, so that no store
+// waits for another. In a CTA with several tiles a warp has one box or two, of 2-byte elements or
+// of 4-byte elements of half as many rows. Any other epilogue than the fast one also needs room for
+// the sums.
 template <typename Tile, bool kGeneral>
 struct StagingBuffers {
-  static constexpr uint32_t kPieces = Tile::kTokens / kSubTileTokens;
-  static constexpr uint32_t kBoxBytes = Tile::kSeveralTiles ? kBufferBytes : kSumBufferBytes;
-  static constexpr uint32_t kSumBytes = kGeneral ? Tile::kMatrices * kSumBufferBytes : 0;
+  static constexpr uint32_t kRows = kGeneral ? kHalfRows : kSubTileTokens;
+  static constexpr uint32_t kPieces = Tile::kTokens / kRows / Tile::kHalves;
+  static constexpr uint32_t kBoxBytes = kRows * kSubTileWeights * (Tile::kSeveralTiles ? 2 : 4);
+  static constexpr uint32_t kSumBytes = kGeneral ? Tile::kMatrices * kHalfSumBytes : 0;
   static constexpr uint32_t kBoxes =
-      Tile::kSeveralTiles ? (kSumBufferBytes + kBufferBytes - kSumBytes) / kBufferBytes : kPieces;
+      Tile::kSeveralTiles ? (Tile::kWarpStagingBytes - kSumBytes) / kBoxBytes : kPieces;
   static constexpr uint32_t kWarpBytes = kSumBytes + kBoxes * kBoxBytes;
   static constexpr uint32_t kAt = Tile::kSeveralTiles ? Tile::kStagingAt : 0;
-  static_assert(4 * kWarpBytes <= (Tile::kSeveralTiles ? Tile::kStagingBytes : Tile::kStagingAt),
+  static_assert(kBoxes > 0 && Tile::kEpilogueWarps * kWarpBytes <=
+                                  (Tile::kSeveralTiles ? Tile::kStagingBytes : Tile::kStagingAt),
                 "they lie in the ring, or in the staging buffers after it");
 
-  uint32_t smem, band;
-  __device__ uint32_t sums() const { return smem + kAt + band * kWarpBytes; }
+  uint32_t smem, epilogue_warp;
+  __device__ uint32_t sums() const { return smem + kAt + epilogue_warp * kWarpBytes; }
   __device__ uint32_t box(uint32_t piece) const {
     return sums() + kSumBytes + piece % kBoxes * kBoxBytes;
   }
@@ -53,8 +58,16 @@ struct Boxes {
   __device__ bool used() const { return Tile::kStoresByTma && p.d_by_tma != 0; }
   __device__ bool by_row() const { return !kGeneral || p.epilogue.d_column == 1; }
 
+  // Waits until the next box is free, which an earlier sub-tile may have used.
+  __device__ void make_room() const {
+    if constexpr (Its::kBoxes < Its::kPieces) {
+      if (ptx::elect_sync()) ptx::cp_async_bulk_wait_group_read<Its::kBoxes - 1>();
+      __syncwarp();
+    }
+  }
+
   // Stores a box, which the lanes have filled, to the rows from m on. TMA drops what lies outside
-  // D. On return the next box is free, even if an earlier sub-tile used it.
+  // D.
   __device__ void send(uint32_t piece, uint32_t m) const {
     ptx::fence_proxy_async_shared_cta();
     __syncwarp();
@@ -62,9 +75,6 @@ struct Boxes {
       ptx::cp_async_bulk_tensor_3d_store(&p.d_map, by_row() ? n_first : m, by_row() ? m : n_first,
                                          batch, buffers.box(piece));
       ptx::cp_async_bulk_commit_group();
-      if constexpr (Its::kBoxes < Its::kPieces) {
-        ptx::cp_async_bulk_wait_group_read<Its::kBoxes - 1>();
-      }
     }
     __syncwarp();
   }

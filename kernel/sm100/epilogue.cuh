@@ -164,9 +164,11 @@ template <typename Tile>
 __device__ void send_rows(const float (&x)[kSubTileTokens], uint32_t type, uint32_t piece,
                           uint32_t m, const Boxes<Tile, false>& boxes) {
   constexpr uint32_t kHalf = kHalfBoxRows;
+  boxes.make_room();
   if (Tile::kSeveralTiles && type == kTypeF32) {
     put_words<0, kHalf>(x, boxes.buffers.box(2 * piece), boxes.lane);
     boxes.send(2 * piece, m);
+    boxes.make_room();
     put_words<kHalf, kHalf>(x, boxes.buffers.box(2 * piece + 1), boxes.lane);
     boxes.send(2 * piece + 1, m + kHalf);
     return;
@@ -184,34 +186,37 @@ struct Order {
   __device__ uint32_t at(uint32_t i) const {
     return Tile::kOverlap && accumulator == 0 ? pieces - 1 - i : i;
   }
-  // Whether everything that a later tile waits for has been read after the i-th sub-tile.
-  __device__ bool releases(uint32_t i) const {
-    if constexpr (!Tile::kOverlap) return i + 1 == pieces;
+  // Number of sub-tiles after which a later tile may overwrite the accumulator, or the part of it
+  // that both share.
+  __device__ uint32_t until_release() const {
+    if constexpr (!Tile::kOverlap) return pieces;
     constexpr uint32_t kFirst = Tile::kSecondAt / kSubTileTokens;
     constexpr uint32_t kShared = Tile::kTokens - Tile::kSecondAt;
     constexpr uint32_t kLast = (kShared + kSubTileTokens - 1) / kSubTileTokens;
-    const uint32_t shared = accumulator != 0  ? min(pieces, kLast)
-                            : pieces > kFirst ? pieces - kFirst
-                                              : 1;
-    return i + 1 == shared;
+    if (accumulator != 0) return min(pieces, kLast);
+    return pieces > kFirst ? pieces - kFirst : 1;
   }
 };
 
-// One warp drains its 32 lanes of an accumulator, for the rows from m_first on. `tmem` is the first
-// column and the warp's first lane. `release` is called when the warp has read everything that it
-// needs, or, if accumulators overlap, everything that they share.
+// One warp drains its 32 lanes of an accumulator, for the rows from m_first on: every other
+// sub-tile, from the one of number `half` on. `tmem` is the first column and the warp's first lane.
+// `release` is called once, when the warp has read everything that it needs, or, if accumulators
+// overlap, everything that they share.
 template <typename Tile, typename Release>
 __device__ void drain(const LaneColumn& column, const Rows& to, uint32_t m_first, uint32_t tmem,
-                      const Boxes<Tile, false>& boxes, uint32_t accumulator, Release release) {
+                      const Boxes<Tile, false>& boxes, uint32_t half, uint32_t accumulator,
+                      Release release) {
   const uint32_t rows = min(to.m_end - m_first, Tile::kTokens);
   const uint32_t pieces = (rows + kSubTileTokens - 1) / kSubTileTokens;
   const Order<Tile> order{pieces, accumulator};
+  const uint32_t until = order.until_release();
+  if (half >= until) release();
 #pragma unroll 1
-  for (uint32_t i = 0; i < pieces; ++i) {
+  for (uint32_t i = half; i < pieces; i += Tile::kHalves) {
     const uint32_t piece = order.at(i), m = m_first + piece * kSubTileTokens;
     uint32_t sums[kSubTileTokens];
     ptx::tcgen05_ld_32x32b(sums, tmem + piece * kSubTileTokens);
-    if (order.releases(i)) release();
+    if (i < until && i + Tile::kHalves >= until) release();
     if (column.row_scales) {
       scale_by_rows(boxes.p, column.factors, boxes.batch, m, boxes.lane, sums);
     }
@@ -219,7 +224,13 @@ __device__ void drain(const LaneColumn& column, const Rows& to, uint32_t m_first
 #pragma unroll
     for (uint32_t j = 0; j < kSubTileTokens; ++j) x[j] = column.finish(__uint_as_float(sums[j]));
     if (boxes.used()) {
-      send_rows(x, to.type, i, m, boxes);  // boxes in the order in which they are sent
+      send_rows(x, to.type, i / Tile::kHalves, m, boxes);     // boxes in the order of their stores
+    } else if (Tile::kSeveralTiles && to.type == kTypeF32) {  // a box has room for half of them
+#pragma unroll
+      for (uint32_t row = 0; row < kSubTileTokens; row += kHalfRows) {
+        store_rows(*reinterpret_cast<const float(*)[kHalfRows]>(&x[row]), to, m + row,
+                   boxes.buffers.box(0), boxes.lane);
+      }
     } else {
       store_rows(x, to, m, boxes.buffers.box(0), boxes.lane);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The epilogue of gated products. It copies a sub-tile of each accumulator to shared memory
+// The epilogue of gated products. It copies half a sub-tile of each accumulator to shared memory
 // unchanged, one behind the other, where kernel/common/gated.cuh takes both sums of an element.
 #pragma once
 
@@ -14,12 +14,12 @@
 
 namespace nvfp4 {
 
-// Copies a sub-tile of one accumulator to shared memory.
-__device__ inline void put_sub_tile(uint32_t tmem, uint32_t staging, uint32_t lane) {
-  uint32_t sums[kSubTileTokens];
+// Copies half a sub-tile of one accumulator to shared memory.
+__device__ inline void put_half(uint32_t tmem, uint32_t staging, uint32_t lane) {
+  uint32_t sums[kHalfRows];
   ptx::tcgen05_ld_32x32b(sums, tmem);
 #pragma unroll
-  for (uint32_t i = 0; i < kSubTileTokens; ++i) {
+  for (uint32_t i = 0; i < kHalfRows; ++i) {
     ptx::st_shared_b32(staging + i * kSumRowBytes + lane * 4, sums[i]);
   }
 }
@@ -27,16 +27,16 @@ __device__ inline void put_sub_tile(uint32_t tmem, uint32_t staging, uint32_t la
 // One warp drains its lanes of both accumulators, as drain_general does with one.
 template <typename Tile>
 __device__ void drain_gated(const GateAlphas& alphas, uint32_t first_m, uint32_t m_end,
-                            uint32_t tmem, const Boxes<Tile, true>& boxes) {
+                            uint32_t tmem, const Boxes<Tile, true>& boxes, uint32_t half) {
   const Sm100Params& p = boxes.p;
   const uint32_t lane = boxes.lane, staging = boxes.buffers.sums();
   const uint32_t row = lane / kLanesPerSumRow, column = lane % kLanesPerSumRow * 4;
 #pragma unroll 1
-  for (uint32_t piece = 0; piece < StagingBuffers<Tile, true>::kPieces; ++piece) {
-    const uint32_t m = first_m + piece * kSubTileTokens;
+  for (uint32_t i = 0; i < StagingBuffers<Tile, true>::kPieces; ++i) {
+    const uint32_t first = (i * Tile::kHalves + half) * kHalfRows, m = first_m + first;
     if (m >= m_end) break;
-    put_sub_tile(tmem + piece * kSubTileTokens, staging, lane);
-    put_sub_tile(tmem + Tile::kTokens + piece * kSubTileTokens, staging + kSumBufferBytes, lane);
+    put_half(tmem + first, staging, lane);
+    put_half(tmem + Tile::kTokens + first, staging + kHalfSumBytes, lane);
     __syncwarp();
     const SumRows rows{staging + row * kSumRowBytes + column * 4,
                        kSumRows * kSumRowBytes,
@@ -44,9 +44,9 @@ __device__ void drain_gated(const GateAlphas& alphas, uint32_t first_m, uint32_t
                        boxes.n_first + column,
                        m + row,
                        kSumRows,
-                       min(m + kSubTileTokens, m_end)};
-    store_gated(p, gated_params(p).gate, alphas, rows, kSumBufferBytes, 1.0f);
-    __syncwarp();  // the next sub-tile overwrites the sums
+                       min(m + kHalfRows, m_end)};
+    store_gated(p, gated_params(p).gate, alphas, rows, kHalfSumBytes, 1.0f);
+    __syncwarp();  // the next half overwrites the sums
   }
 }
 

@@ -21,14 +21,15 @@
 //   TMA warp   --- bytes --->  full[s]  phase r  --->  MMA thread
 //   (1 thread) <-- commit ---  empty[s] phase r  <---  (1 thread)  --- commit ---> accumulator_full
 //                                                                                        |
-//                                   epilogue warps 2..5  <---  phase 0  <----------------+
+//                                   epilogue warps 2..9  <---  phase 0  <----------------+
 //
 //   full[s] counts 1 arrival (expect_tx) and the stage's bytes. empty[s] counts 1 arrival, by
 //   tcgen05.commit. If a stage is not filled again, no commit arrives at its empty[s].
 //   accumulator_full counts 1 arrival, by the last commit.
 //   The thread that initialises the barriers loads the first k-block of every stage (round r = 0)
-//   before anything else happens, and waits for no empty barrier. In round r >= 1 it first waits
-//   for phase r - 1 of empty[s].
+//   before anything else happens, and waits for no empty barrier: full[0], the loads of stage 0,
+//   all other barriers, the other stages. In round r >= 1 it first waits for phase r - 1 of
+//   empty[s].
 #include "kernel/common/clocks.cuh"
 #include "kernel/common/prefetch_c.cuh"
 #include "kernel/common/some_entries.h"
@@ -78,13 +79,15 @@ __device__ void release_accumulator(const Cta<Tile>& cta, uint32_t lane) {
   }
 }
 
-// One of the four epilogue warps stores its columns of the tile. An entry is a kernel that the host
+// One of the eight epilogue warps stores its columns of every other sub-tile, or half of one; the
+// other warp of its lane band stores the rest. An entry is a kernel that the host
 // can launch. It contains either the fast or the general epilogue, never both: the code of the
 // general one is large, and each launch fetches it anew. D has scales if kScales is set.
 template <typename Tile, bool kGeneral, bool kScales>
 __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
   const Sm100Params& p = cta.p;
-  const uint32_t band = warp % 4, batch = cta.batch();
+  const uint32_t epilogue_warp = warp - Tile::kFirstEpilogueWarp;
+  const uint32_t band = warp % 4, half = epilogue_warp / 4, batch = cta.batch();
   const uint32_t m = cta.first_token(), n = cta.first_weight(),
                  n_first = n + band * kSubTileWeights;
   const uint32_t sums = tmem + tmem_address(band * 32, 0);
@@ -94,7 +97,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
     prefetch_c(p,
                CRegion{batch, m, min(m + Tile::kTokens, cta.row_end()), n,
                        min(n + Tile::kCtaWeights, p.n)},
-               band * 32 + lane, 128);
+               epilogue_warp * 32 + lane, Tile::kEpilogueWarps * 32);
   }
   if (n_first >= p.n) {
     if (Tile::kCtas == 1) return;
@@ -106,34 +109,34 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   }
   if constexpr (Tile::kMaxSplit > 1) {
     if (cta.shares_tile()) {
-      store_partition<Tile, kGeneral, kScales>(cta, sums, n_first, band, lane);
+      store_partition<Tile, kGeneral, kScales>(cta, sums, n_first, band, half, lane);
       return;
     }
   }
   // The last commit covers every MMA. So if the CTA has a single tile, nothing uses the ring after
   // that commit, and the warps may use it as a staging buffer.
-  const Boxes<Tile, kGeneral> boxes{p, {cta.at.smem, band}, batch, n_first, lane};
+  const Boxes<Tile, kGeneral> boxes{p, {cta.at.smem, epilogue_warp}, batch, n_first, lane};
   if (boxes.used() && lane == 0) ptx::prefetch_tensormap(&p.d_map);
   __syncwarp();
   if constexpr (Tile::kGated) {
     wait_for_sums(cta);
-    drain_gated<Tile>({cta.alpha(), cta.alpha2()}, m, cta.row_end(), sums, boxes);
+    drain_gated<Tile>({cta.alpha(), cta.alpha2()}, m, cta.row_end(), sums, boxes, half);
     release_accumulator(cta, lane);
   } else if constexpr (kGeneral) {
     if (kScales && p.epilogue.kind == kEpilogueScaled) {
       const LaneColumn column(p, cta.alpha(), n_first + lane);
       wait_for_sums(cta);
-      drain_scaled<Tile>(column, m, sums, boxes);
+      drain_scaled<Tile>(column, m, sums, boxes, half);
     } else {
       wait_for_sums(cta);
-      drain_general<Tile, kScales>(cta.alpha(), m, cta.row_end(), sums, boxes);
+      drain_general<Tile, kScales>(cta.alpha(), m, cta.row_end(), sums, boxes, half);
     }
     release_accumulator(cta, lane);
   } else {
     const LaneColumn column(p, cta.alpha(), n_first + lane);
     const Rows to(p, batch, n_first, cta.row_end());
     wait_for_sums(cta);
-    drain<Tile>(column, to, m, sums, boxes, cta.walk.accumulator(),
+    drain<Tile>(column, to, m, sums, boxes, half, cta.walk.accumulator(),
                 [&] { release_accumulator(cta, lane); });
   }
   if (boxes.used()) boxes.wait();
@@ -142,7 +145,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
 // ---- A CTA --------------------------------------------------------------------------------------
 
 // Prefetches every tensor map. Without this, the first load through a map would stall until the map
-// is cached.
+// is cached. A thread that has nothing else to do yet does it as the CTA's first instruction.
 template <typename Tile>
 __device__ void prefetch_maps(const Sm100Params& p) {
   ptx::prefetch_tensormap(&p.weights);
@@ -154,15 +157,45 @@ __device__ void prefetch_maps(const Sm100Params& p) {
   }
 }
 
-// Initialises the barriers, issues the first loads, allocates tensor memory and returns its
-// address. On return, barriers and tensor memory are ready in every CTA of the cluster.
+// Whether one thread issues the first loads before all else: it initialises one barrier before, and
+// finds its tile without the other lanes.
 template <typename Tile>
-__device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
-  if (warp == Tile::kProducerWarp && ptx::elect_sync()) {
+constexpr bool kLoadsFirst = !Tile::kAllBarriersFirst && !Tile::kGrouped;
+
+// Prefetches the tensor maps, initialises the first barrier and, if nothing else has to come before
+// them, issues the first loads. The order of the two conditions saves clocks: the election and the
+// thread's number arrive together.
+template <typename Tile>
+__device__ void begin(const Sm100Params& p, uint32_t smem) {
+  const uint32_t thread = threadIdx.x;
+  const bool loads = ptx::elect_sync() && thread / 32 == Tile::kProducerWarp;
+  if (loads) {
     note_clock(kClock_begin_ns);
     note_clock(kClock_start);
-    prefetch_maps<Tile>(cta.p);
-    init_barriers(cta);
+    if constexpr (!Tile::kAllBarriersFirst) {
+      init_first_barrier(Addresses<Tile>{smem});
+      publish_barriers();
+    }
+    if constexpr (kLoadsFirst<Tile>) {
+      wait_for_earlier_grids<Tile>(p);
+      load_first_k_blocks(make_cta<Tile>(p, smem));
+    }
+  } else if (thread == Tile::kThreads - 1) {
+    prefetch_maps<Tile>(p);
+  }
+}
+
+// Initialises the barriers, issues the first loads unless begin() has done so, allocates tensor
+// memory and returns its address. On return, barriers and tensor memory are ready in every CTA of
+// the cluster.
+template <typename Tile>
+__device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
+  if constexpr (Tile::kAllBarriersFirst) {
+    if (warp == Tile::kProducerWarp && ptx::elect_sync()) {
+      init_first_barrier(cta.at);
+      init_other_barriers(cta);
+      publish_barriers();
+    }
   }
   // The peer's loads and commits signal barriers of this CTA. So neither CTA of a pair continues
   // before the barriers of both are initialised. Past this point both CTAs are running. This
@@ -172,8 +205,8 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
     ptx::cluster_sync_relaxed();
   }
   if (warp == Tile::kProducerWarp) {
-    if (ptx::elect_sync()) {
-      note_clock(kClock_first_load);
+    if (!kLoadsFirst<Tile> && ptx::elect_sync()) {
+      wait_for_earlier_grids<Tile>(cta.p);
       load_first_k_blocks(cta);
     }
   } else if (warp == Tile::kMmaWarp) {
@@ -242,9 +275,11 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   using Tile = typename Entry::Tile;
   extern __shared__ __align__(1024) uint8_t shared[];
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const uint32_t smem = ptx::shared_address(shared);
+  begin<Tile>(p, smem);
   // An earlier grid may still be writing the row counts of the groups.
   if (Tile::kGrouped) ptx::griddepcontrol_wait();
-  const Cta<Tile> cta = make_cta<Tile>(p, ptx::shared_address(shared));
+  const Cta<Tile> cta = make_cta<Tile>(p, smem);
   if (!cta.has_tile()) return;
   const uint32_t tmem = set_up(cta, warp);
   run_role<Tile, Entry::kGeneral, Entry::kScales>(cta, tmem, warp, lane);

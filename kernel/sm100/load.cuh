@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernel/common/clocks.cuh"
 #include "kernel/common/ring.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/sync.cuh"
@@ -14,12 +15,23 @@
 
 namespace nvfp4 {
 
-// Initialises all barriers before any load and, in a pair, before the peer begins. The same order
-// serves single CTAs and pairs. Each line says whose arrivals a phase counts, and what they mean.
+// Publishes barriers that this thread has initialised. Its TMA loads signal them next.
+__device__ inline void publish_barriers() {
+  ptx::fence_mbarrier_init();
+  ptx::fence_proxy_async_shared_cta();
+}
+
+// Each line says whose arrivals a phase counts, and what they mean.
 template <typename Tile>
-__device__ void init_barriers(const Cta<Tile>& cta) {
+__device__ void init_first_barrier(const Addresses<Tile>& at) {
+  ptx::mbarrier_init(at.full(0), 1);  // expect_tx, of a pair's leader: copies are there
+}
+
+// Initialises all other barriers.
+template <typename Tile>
+__device__ void init_other_barriers(const Cta<Tile>& cta) {
   for (uint32_t stage = 0; stage < Tile::kStages; ++stage) {
-    ptx::mbarrier_init(cta.at.full(stage), 1);   // expect_tx, of a pair's leader: copies are there
+    if (stage > 0) ptx::mbarrier_init(cta.at.full(stage), 1);
     ptx::mbarrier_init(cta.at.empty(stage), 1);  // commit: the MMAs have read the stage
   }
   for (uint32_t i = 0; i < Tile::kCtas; ++i) {
@@ -27,20 +39,19 @@ __device__ void init_barriers(const Cta<Tile>& cta) {
   }
   KTail<Tile>{cta}.init_barriers();
   if constexpr (Tile::kSeveralTiles) {
+    constexpr uint32_t kReaders = Tile::kEpilogueWarps * Tile::kCtas;
     for (uint32_t i = 0; i < 2; ++i) {
-      ptx::mbarrier_init(cta.at.accumulator_empty(i), 4 * Tile::kCtas);  // warps have read it
+      ptx::mbarrier_init(cta.at.accumulator_empty(i), kReaders);  // warps have read it
     }
   }
   if constexpr (Tile::kMaxSplit > 1) {
     if (cta.shares_tile()) {
       ptx::mbarrier_init(cta.at.peers_ready(), cta.p.split - 1);  // CTAs: their rings are drained
-      for (uint32_t band = 0; band < 4; ++band) {
-        ptx::mbarrier_init(cta.at.sums(band), 1);  // expect_tx: the sums of the other CTAs are here
+      for (uint32_t i = 0; i < Tile::kEpilogueWarps; ++i) {
+        ptx::mbarrier_init(cta.at.sums(i), 1);  // expect_tx: the sums of the other CTAs are here
       }
     }
   }
-  ptx::fence_mbarrier_init();
-  ptx::fence_proxy_async_shared_cta();  // this thread's TMA loads signal them next
 }
 
 // Loads the scale tiles of one k-block for a block of 128 rows. They are contiguous along K, so one
@@ -114,11 +125,11 @@ __device__ void load_stage(const Cta<Tile>& cta, uint32_t k_block, uint32_t stag
 // every earlier load.
 constexpr uint32_t kEarlyStages = 3;
 
+// Loads the weights of these stages, then waits for earlier grids, then loads their tokens. The
+// weights of stage 0 have been loaded.
 template <typename Tile>
 __device__ void load_early_stages(const Cta<Tile>& cta) {
   static_assert(kEarlyStages <= Tile::kStages);
-  expect_stage(cta, 0, 0);
-  load_weights(cta, 0, 0);
 #pragma unroll
   for (uint32_t k_block = 1; k_block < kEarlyStages; ++k_block) {
     if (k_block < cta.k.k_blocks) {
@@ -133,20 +144,36 @@ __device__ void load_early_stages(const Cta<Tile>& cta) {
   }
 }
 
+// Whether weights are loaded before earlier grids have ended.
+template <typename Tile>
+__device__ bool loads_early(const Sm100Params& p) {
+  return !Tile::kGrouped && p.weights_are_static != 0;
+}
+
+// Called before the first loads. A CTA of a grouped product has waited before it looked for its
+// tile.
+template <typename Tile>
+__device__ void wait_for_earlier_grids(const Sm100Params& p) {
+  note_clock(kClock_first_load);
+  if (!Tile::kGrouped && !loads_early<Tile>(p)) ptx::griddepcontrol_wait();
+}
+
 // Loads the first k-block of every stage before anything else happens in the CTA. Earlier grids may
 // still run until griddepcontrol.wait, so everything that they may write is loaded after it: tokens
 // and row ends of groups, and weights unless the caller promised that they are static. D depends on
 // tokens, so its stores come later still.
 template <typename Tile>
 __device__ void load_first_k_blocks(const Cta<Tile>& cta) {
-  uint32_t loaded = kEarlyStages;
-  if (!Tile::kGrouped && cta.p.weights_are_static != 0) {
-    load_early_stages(cta);
-  } else {
-    ptx::griddepcontrol_wait();
-    load_stage(cta, 0, 0);
-    loaded = 1;
+  const bool early = loads_early<Tile>(cta.p);
+  load_weights(cta, 0, 0);
+  expect_stage(cta, 0, 0);
+  if (!early) load_tokens(cta, 0, 0);
+  if constexpr (!Tile::kAllBarriersFirst) {
+    init_other_barriers(cta);
+    publish_barriers();
   }
+  if (early) load_early_stages(cta);
+  const uint32_t loaded = early ? kEarlyStages : 1;
 #pragma unroll
   for (uint32_t k_block = 1; k_block < Tile::kStages; ++k_block) {
     if (k_block >= loaded && k_block < cta.k.k_blocks) load_stage(cta, k_block, k_block);

@@ -19,9 +19,9 @@
 //   continues from tile to tile. If two accumulators fit, one is stored while the other is
 //   accumulated:
 //
-//   MMA thread  --- commit to both --->  accumulator_full[a] of each  --->  4 warps of each
+//   MMA thread  --- commit to both --->  accumulator_full[a] of each  --->  8 warps of each
 //       ^                                                                        |
-//       +------- accumulator_empty[a] of the leader  <--- 8 arrivals ------------+
+//       +------- accumulator_empty[a] of the leader  <--- 16 arrivals -----------+
 //
 //   A barrier is signalled only if some thread waits for it, because no arrival may outlive a CTA.
 //   Only tensor copies may count bytes on a barrier of another CTA than the one that they write

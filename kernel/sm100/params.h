@@ -22,7 +22,7 @@ struct Sm100Params {
   // and tiles per weight tile in the last group.
   Divisor by_batch, by_group, by_last_group;
   uint64_t token_policy;  // cache policy for loads of tokens and their scales, see below
-  // {N, M, L} of UINT16 or UINT32, or {M, N, L} by columns; box {32, 32, 1}, or {32, 16, 1}.
+  // {N, M, L} of UINT16 or UINT32, or {M, N, L} by columns; box {32, 32, 1}, or half of its rows.
   TensorMap d_map;
   // For tiles of two CTAs: UINT64, rank 3 {tiles of a block, blocks of 128 rows, batches or 1}, box
   // {a stage's 4 tiles, 2 of MXFP4, 1, 1}, no swizzle, zero fill.
@@ -93,6 +93,7 @@ NVFP4_HOST_DEVICE constexpr const Sm100Params& gemm_of(const Sm100GroupedGatedPa
 constexpr uint32_t kTokenGroup = 8;         // token tiles
 constexpr uint32_t kScaleMapElements = 64;  // 8-byte elements in a tile of scales
 constexpr uint32_t kBoxSide = 32;           // rows and columns of D in a box: a warp's sub-tile
-constexpr uint32_t kHalfBoxRows = 16;       // in a CTA with several tiles, if D has 4 bytes
+// Rows of D in a box of the general epilogue, and of 4-byte elements in a CTA with several tiles.
+constexpr uint32_t kHalfBoxRows = 16;
 
 }  // namespace nvfp4

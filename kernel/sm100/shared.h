@@ -17,7 +17,7 @@ template <uint32_t kStages>
 struct Sm100Barriers<kStages, 1> {
   uint64_t full[kStages], empty[kStages], accumulator_full[1];
   uint64_t k_tail_ready;
-  uint64_t peers_ready, sums[4];
+  uint64_t peers_ready, sums[8];
   uint32_t tmem_address, unused;
 };
 

@@ -4,12 +4,12 @@
 // from its drained ring, and adds its own rows in registers, in the order of K.
 //
 //   accumulator_full --> "my ring is drained" --arrive--> peers_ready of the other CTAs
-//   tensor memory --> own ring --bytes, once peers_ready--> the other CTA's ring, its sums[band]
-//   tensor memory, sums[band] --> partial sums added --> D
+//   tensor memory --> own ring --bytes, once peers_ready--> the other CTA's ring, its sums[w]
+//   tensor memory, sums[w] --> partial sums added --> D
 //
-//   peers_ready counts split - 1 arrivals. sums[band] counts 1 arrival (expect_tx) and the bytes of
-//   the others' rows. A warp has 32 weights, its lane band, and bands are independent. Only rows
-//   that exist are pushed, rounded up to four.
+//   peers_ready counts split - 1 arrivals. sums[w] counts 1 arrival (expect_tx) and the bytes of
+//   the others' rows for epilogue warp w. A warp has 32 weights, its lane band, and one half of
+//   every slice, so warps are independent. Only rows that exist are pushed, rounded up to four.
 //
 // Bulk copies between CTAs: PTX ISA 9.7.9.25.4.1, completion on a barrier of the destination's CTA.
 // Bytes may be counted before its expect_tx, within the same phase. Public kernels for a B200 split
@@ -34,33 +34,39 @@ namespace nvfp4 {
 // On their way the sums of four rows of a lane are contiguous: 16 bytes.
 constexpr uint32_t kRowsOfPiece = 4;
 
-// One warp's side of the exchange between kParts partitions. A row is a token of the tile.
+// One warp's side of the exchange between kParts partitions. A row is a token of the tile. Slices
+// follow each other in the order of ranks, and the two halves of a slice in that of their warps.
 template <typename Tile, uint32_t kPartitions>
 struct Exchange {
-  // Number of rows that are loaded, added and stored at once. A slice is a multiple of it.
-  static constexpr uint32_t kRows = Tile::kTokens / kPartitions < 32 ? 16 : 32;
+  static constexpr uint32_t kRows =
+      Tile::kTokens / (kPartitions * Tile::kHalves);  // of half a slice
   static constexpr uint32_t kReceivedAt = 4 * Tile::kTokens * kSumRowBytes;
   static_assert(2 * kReceivedAt <= Tile::kStages * (Tile::kWeightBytes + Tile::kTokenBytes),
                 "own and received sums lie in the ring");
-  static_assert(Tile::kTokens % (kPartitions * kRows) == 0 && kRows % 16 == 0,
-                "slices fit the tile");
+  static_assert(kRows % 8 == 0 && kRows <= 32, "one load of tensor memory");
 
   const Cta<Tile>& cta;
   uint32_t tmem;  // first column of the accumulator, first lane of the warp
-  uint32_t m, band, lane;
-  uint32_t rows;   // rows that exist
-  uint32_t slice;  // rows that a CTA stores; the last CTAs store fewer
+  uint32_t m, band, half, lane;
+  uint32_t rows;  // rows that exist
 
-  __device__ Exchange(const Cta<Tile>& its, uint32_t its_tmem, uint32_t its_band, uint32_t its_lane)
-      : cta(its), tmem(its_tmem), m(its.first_token()), band(its_band), lane(its_lane) {
-    rows = min(cta.p.m - m, Tile::kTokens);
-    slice = (rows + kRows * kPartitions - 1) / (kRows * kPartitions) * kRows;
+  __device__ Exchange(const Cta<Tile>& its, uint32_t its_tmem, uint32_t its_band, uint32_t its_half,
+                      uint32_t its_lane)
+      : cta(its),
+        tmem(its_tmem),
+        m(its.first_token()),
+        band(its_band),
+        half(its_half),
+        lane(its_lane),
+        rows(min(its.p.m - m, Tile::kTokens)) {}
+
+  // First row of this warp's half of a rank's slice, and how many of its rows exist.
+  __device__ uint32_t first_of(uint32_t rank) const {
+    return (rank * Tile::kHalves + half) * kRows;
   }
-
-  // Rows of a rank's slice that exist.
   __device__ uint32_t rows_of(uint32_t rank) const {
-    const uint32_t before = rank * slice;
-    return rows > before ? min(rows - before, slice) : 0;
+    const uint32_t before = first_of(rank);
+    return rows > before ? min(rows - before, kRows) : 0;
   }
   __device__ uint32_t pushed_of(uint32_t rank) const {
     return (rows_of(rank) + kRowsOfPiece - 1) / kRowsOfPiece * kRowsOfPiece;
@@ -68,25 +74,29 @@ struct Exchange {
   __device__ uint32_t own(uint32_t row) const {
     return cta.at.smem + (band * Tile::kTokens + row) * kSumRowBytes;
   }
-  // Address of the partial sums that a rank has sent for this CTA's slice.
+  // Address of the partial sums that a rank has sent for this warp's rows.
   __device__ uint32_t received(uint32_t rank) const {
-    return cta.at.smem + kReceivedAt + (rank * 4 + band) * slice * kSumRowBytes;
+    return cta.at.smem + kReceivedAt + (band * Tile::kTokens + first_of(rank)) * kSumRowBytes;
   }
+  __device__ uint32_t sums() const { return cta.at.sums(half * 4 + band); }
   __device__ bool is_peer(uint32_t rank) const { return rank < kPartitions && rank != cta.rank; }
 
-  // Signals every peer, with one lane per peer. The warp that every tile has does this.
+  // Signals every peer, with one lane per peer. The warp that every tile has does this. Only
+  // accesses to this CTA's ring have to be over, so a fence for it and a relaxed arrival are
+  // enough. One with release semantics would wait for all of the GPU's memory.
   __device__ void tell_ring_is_drained() const {
-    if (band == 0 && is_peer(lane)) {
-      ptx::mbarrier_arrive_cluster(ptx::mapa(cta.at.peers_ready(), lane));
+    if (band == 0 && half == 0 && is_peer(lane)) {
+      ptx::fence_release_own_shared();
+      ptx::mbarrier_arrive_cluster_relaxed(ptx::mapa(cta.at.peers_ready(), lane));
     }
   }
 
   // Copies the rows of the other CTAs' slices into the ring.
   __device__ void put() const {
-    const uint32_t own_first = cta.rank * slice;
 #pragma unroll 1
-    for (uint32_t row = 0; row < rows; row += kRows) {
-      if (row - own_first < slice) continue;
+    for (uint32_t rank = 0; rank < kPartitions; ++rank) {
+      const uint32_t row = first_of(rank);
+      if (rank == cta.rank || row >= rows) continue;
       uint32_t sums[kRows];
       ptx::tcgen05_ld_32x32b(sums, tmem + row);
 #pragma unroll
@@ -102,14 +112,13 @@ struct Exchange {
     __syncwarp();
     const uint32_t own_rows = pushed_of(cta.rank);
     if (lane == cta.rank && own_rows > 0) {
-      ptx::mbarrier_arrive_expect_tx(cta.at.sums(band),
-                                     (kPartitions - 1) * own_rows * kSumRowBytes);
+      ptx::mbarrier_arrive_expect_tx(sums(), (kPartitions - 1) * own_rows * kSumRowBytes);
     }
     const uint32_t their_rows = is_peer(lane) ? pushed_of(lane) : 0;
     if (their_rows > 0) {
       ptx::mbarrier_wait_cluster(cta.at.peers_ready(), 0);
-      ptx::cp_async_bulk_to_cluster(ptx::mapa(received(cta.rank), lane), own(lane * slice),
-                                    their_rows * kSumRowBytes, ptx::mapa(cta.at.sums(band), lane));
+      ptx::cp_async_bulk_to_cluster(ptx::mapa(received(cta.rank), lane), own(first_of(lane)),
+                                    their_rows * kSumRowBytes, ptx::mapa(sums(), lane));
     }
     __syncwarp();
   }
@@ -122,14 +131,13 @@ struct Exchange {
     put();
     push();
     if (rows_of(cta.rank) == 0) return false;
-    ptx::mbarrier_wait_cluster(cta.at.sums(band), 0);
+    ptx::mbarrier_wait_cluster(sums(), 0);
     return true;
   }
 
   // Loads the partial sums that a rank has sent, for the rows that have arrived.
-  __device__ void load(uint32_t rank, uint32_t row, uint32_t (&partial)[kRows]) const {
-    const uint32_t theirs = received(rank) + row * kSumRowBytes + lane * 16;
-    const uint32_t there = rows_of(cta.rank) - row;
+  __device__ void load(uint32_t rank, uint32_t (&partial)[kRows]) const {
+    const uint32_t theirs = received(rank) + lane * 16, there = rows_of(cta.rank);
 #pragma unroll
     for (uint32_t i = 0; i < kRows; i += kRowsOfPiece) {
       uint4 piece = make_uint4(0, 0, 0, 0);
@@ -146,10 +154,10 @@ struct Exchange {
   // Adds the partial sums of this CTA's rows in the order of K. Each partition has summed from
   // zero. Two partitions give the same bits in either order. More begin at -0, which changes no
   // sum.
-  __device__ void add(uint32_t row, float (&x)[kRows]) const {
+  __device__ void add(float (&x)[kRows]) const {
     uint32_t partial[kRows], mine[kRows];
-    if (kPartitions == 2) load(cta.rank ^ 1, row, partial);
-    ptx::tcgen05_ld_32x32b(mine, tmem + cta.rank * slice + row);
+    if (kPartitions == 2) load(cta.rank ^ 1, partial);
+    ptx::tcgen05_ld_32x32b(mine, tmem + first_of(cta.rank));
     if constexpr (kPartitions == 2) {
 #pragma unroll
       for (uint32_t i = 0; i < kRows; ++i) x[i] = sum_of(mine[i], partial[i]);
@@ -158,7 +166,7 @@ struct Exchange {
       for (float& one : x) one = -0.0f;
 #pragma unroll 1
       for (uint32_t rank = 0; rank < kPartitions; ++rank) {
-        if (rank != cta.rank) load(rank, row, partial);
+        if (rank != cta.rank) load(rank, partial);
 #pragma unroll
         for (uint32_t i = 0; i < kRows; ++i) {
           x[i] = sum_of(__float_as_uint(x[i]), rank == cta.rank ? mine[i] : partial[i]);
@@ -173,22 +181,17 @@ struct Exchange {
 template <typename Tile, uint32_t kPartitions>
 __device__ void store_slice(const Exchange<Tile, kPartitions>& its, const LaneColumn& column,
                             Rows to) {
-  constexpr uint32_t kRows = Exchange<Tile, kPartitions>::kRows;
   if (!its.exchange()) return;
-  const uint32_t first = its.cta.rank * its.slice, m = its.m + first;
-  const uint32_t rows = its.rows_of(its.cta.rank);
-  to.m_end = m + rows;
-#pragma unroll 1
-  for (uint32_t row = 0; row < rows; row += kRows) {
-    float x[kRows];
-    its.add(row, x);
-    if (column.row_scales) {
-      scale_by_rows(its.cta.p, column.factors, its.cta.tile().batch, m + row, its.lane, x);
-    }
-#pragma unroll
-    for (float& one : x) one = column.finish(one);
-    store_rows(x, to, m + row, its.own(first), its.lane);
+  const uint32_t first = its.first_of(its.cta.rank), m = its.m + first;
+  to.m_end = m + its.rows_of(its.cta.rank);
+  float x[Exchange<Tile, kPartitions>::kRows];
+  its.add(x);
+  if (column.row_scales) {
+    scale_by_rows(its.cta.p, column.factors, its.cta.tile().batch, m, its.lane, x);
   }
+#pragma unroll
+  for (float& one : x) one = column.finish(one);
+  store_rows(x, to, m, its.own(first), its.lane);
 }
 
 // Rows of the slice in shared memory, for the general epilogue: address of the first row, its index
@@ -202,25 +205,20 @@ template <typename Tile, uint32_t kPartitions>
 __device__ SharedSums add_slice(const Exchange<Tile, kPartitions>& its, const LaneColumn& column,
                                 bool rotates) {
   constexpr uint32_t kRows = Exchange<Tile, kPartitions>::kRows;
-  const uint32_t first = its.cta.rank * its.slice;
+  const uint32_t first = its.first_of(its.cta.rank), at = its.own(first);
   if (!its.exchange()) return {0, 0, 0};
-  const uint32_t rows = its.rows_of(its.cta.rank);
-#pragma unroll 1
-  for (uint32_t row = 0; row < rows; row += kRows) {
-    float x[kRows];
-    its.add(row, x);
-    if (column.row_scales) {
-      scale_by_rows(its.cta.p, column.factors, its.cta.tile().batch, its.m + first + row, its.lane,
-                    x);
-    }
+  float x[kRows];
+  its.add(x);
+  if (column.row_scales) {
+    scale_by_rows(its.cta.p, column.factors, its.cta.tile().batch, its.m + first, its.lane, x);
+  }
 #pragma unroll
-    for (uint32_t i = 0; i < kRows; ++i) {
-      const uint32_t place = rotates ? rotated(i, its.lane) : i * kSumRowBytes + its.lane * 4;
-      ptx::st_shared_f32(its.own(first + row) + place, column.finish(x[i]));
-    }
+  for (uint32_t i = 0; i < kRows; ++i) {
+    const uint32_t place = rotates ? rotated(i, its.lane) : i * kSumRowBytes + its.lane * 4;
+    ptx::st_shared_f32(at + place, column.finish(x[i]));
   }
   __syncwarp();
-  return {its.own(first), first, rows};
+  return {at, first, its.rows_of(its.cta.rank)};
 }
 
 template <typename Tile>
@@ -228,7 +226,7 @@ __device__ void store_slice_scaled(const Cta<Tile>& cta, const SharedSums& slice
                                    uint32_t lane) {
   const uint32_t m = cta.first_token() + slice.first;
 #pragma unroll 1
-  for (uint32_t row = 0; row < slice.rows; row += 32) {
+  for (uint32_t row = 0; row < slice.rows; row += kHalfRows) {
     store_scaled_rows(cta.p, cta.tile().batch, n_first, m + row, m + slice.rows,
                       slice.at + row * kSumRowBytes, lane);
   }
@@ -250,14 +248,14 @@ __device__ void store_slice_general(const Cta<Tile>& cta, const SharedSums& slic
   store_general<4, true, kScales>(cta.p, sums, GeneralColumns(cta.p, cta.p.alpha, sums.n), 1.0f);
 }
 
-// One of the four epilogue warps stores its output slice. Its columns begin at n_first. `sums` is
-// the accumulator's first column and the warp's first lane.
+// One of the eight epilogue warps stores its half of the output slice. Its columns begin at
+// n_first. `sums` is the accumulator's first column and the warp's first lane.
 template <typename Tile, bool kGeneral, bool kScales>
 __device__ void store_partition(const Cta<Tile>& cta, uint32_t sums, uint32_t n_first,
-                                uint32_t band, uint32_t lane) {
+                                uint32_t band, uint32_t half, uint32_t lane) {
   const Sm100Params& p = cta.p;
-  const Exchange<Tile, 2> two(cta, sums, band, lane);
-  const Exchange<Tile, 4> four(cta, sums, band, lane);
+  const Exchange<Tile, 2> two(cta, sums, band, half, lane);
+  const Exchange<Tile, 4> four(cta, sums, band, half, lane);
   if constexpr (kGeneral) {
     const bool scaled = kScales && p.epilogue.kind == kEpilogueScaled;
     const LaneColumn column = scaled ? LaneColumn(p, p.alpha, n_first + lane) : LaneColumn();

@@ -20,6 +20,18 @@ namespace nvfp4 {
 #define NVFP4_MMA_BEFORE_CP 0
 #endif
 
+// Whether a CTA initialises all barriers before its first load. With 0 it initialises one, issues
+// the loads that signal it, and initialises the others while these loads are in flight, which is 30
+// % of the way to the first load. `nvfp4_probes fence_in_flight` asks a GPU whether the fence that
+// follows waits for loads in flight; then 1 is the better choice.
+#ifndef NVFP4_ALL_BARRIERS_FIRST
+#define NVFP4_ALL_BARRIERS_FIRST 0
+#endif
+
+// A multiple of which an MMA's N is. The PTX ISA permits 8 for M = 128, but public kernels take
+// multiples of 16. Rows beyond M cost next to nothing. `nvfp4_probes n_multiple_of_8` asks a GPU.
+constexpr uint32_t kTokenStep = 16;
+
 // kCtas CTAs, one or a pair, compute kWeights x kTokens elements of D^T. The weights (B) are the
 // MMA's A operand, since a block-scaled MMA has M = 128 for each CTA and the number of tokens is
 // what varies. Each CTA of a pair loads and stores its own 128 weights. Each loads one half of the
@@ -53,17 +65,23 @@ struct Sm100Tile {
       kStageWeightBytes + kTokenBytes + kStageWeightScaleBytes + kTokenScaleBytes;
 
   // Rows of a box of tokens in each CTA. If one tile covers M these are the tokens that exist,
-  // rounded up to 8. So few rows beyond M are loaded, and the MMA reads only rows that a copy has
-  // written.
+  // rounded up to kTokenStep in all CTAs. So few rows beyond M are loaded, and the MMA reads only
+  // rows that a copy has written.
   static NVFP4_HOST_DEVICE constexpr uint32_t box_tokens(uint32_t m) {
-    return m < kTokens ? (m + 8 * kCtas - 1) / (8 * kCtas) * 8 : kCtaTokens;
+    return m < kTokens ? (m + kTokenStep - 1) / kTokenStep * (kTokenStep / kCtas) : kCtaTokens;
   }
 
+  // Tensor memory lanes 32w to 32w+31 belong to warps with warp % 4 == w. Each such lane band has
+  // two epilogue warps, which take turns.
+  static constexpr uint32_t kHalves = 2;
+  static constexpr uint32_t kEpilogueWarps = 4 * kHalves;
+
   // A pair computes one tile after the other, and its ring continues from tile to tile. So the
-  // epilogue has staging buffers outside the ring: each warp has one for sums and a box of 2-byte
-  // elements.
+  // epilogue has staging buffers outside the ring, as large as the stages leave room for
+  // (boxes.cuh).
   static constexpr bool kSeveralTiles = kCtas == 2;
-  static constexpr uint32_t kStagingBytes = kSeveralTiles ? 4 * (32 * 32 * 4 + 32 * 32 * 2) : 0;
+  static constexpr uint32_t kWarpStagingBytes = kTokens == 256 ? 4096 : 3072;
+  static constexpr uint32_t kStagingBytes = kSeveralTiles ? kEpilogueWarps * kWarpStagingBytes : 0;
 
   // As many stages as fit. The size of the barriers is computed for the number of stages that would
   // fit without them.
@@ -101,18 +119,20 @@ struct Sm100Tile {
   static constexpr uint32_t kColumnsUsed = kScaleColumnsAt + kScaleColumns;
   static constexpr uint32_t kColumnsAllocated = kColumnsUsed <= 256 ? 256 : 512;
 
-  // Two warps feed the tensor core and four drain it: tensor memory lanes 32w to 32w+31 belong to
-  // warps with warp % 4 == w.
+  // Two warps feed the tensor core, and eight drain it.
   static constexpr uint32_t kProducerWarp = 0;
   static constexpr uint32_t kMmaWarp = 1;
   static constexpr uint32_t kFirstEpilogueWarp = 2;
-  static constexpr uint32_t kWarps = 6;
+  static constexpr uint32_t kWarps = kFirstEpilogueWarp + kEpilogueWarps;
   static constexpr uint32_t kThreads = 32 * kWarps;
   static constexpr int kCtaGroup = int(kCtas);  // CTAs that one tcgen05.mma works for
   // D is stored by TMA if its layout permits, otherwise by threads. With few tokens a warp has two
   // boxes, and nothing to convert while the second is stored. TMA then only takes longer, as others
   // have measured on a B200 (docs/notebook.md).
   static constexpr bool kStoresByTma = kTokens >= 128 && !kGated;
+
+  // A pair always initialises all barriers first: either CTA signals those of the other.
+  static constexpr bool kAllBarriersFirst = NVFP4_ALL_BARRIERS_FIRST || kCtas == 2;
 
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr bool kWorkspaceTokens = false;
@@ -137,7 +157,7 @@ struct Sm100Tile {
                 "both CTAs of a pair have all columns, so what its MMA writes has one address");
   static_assert(kScaleColumnsAt % 2 == 0 && kStepColumns % 2 == 0 && kWeightScaleColumns % 2 == 0,
                 "scales at an odd tensor memory column fault");
-  static_assert(kWarps == kFirstEpilogueWarp + 4 && kMmaWarp < kFirstEpilogueWarp);
+  static_assert(kMmaWarp < kFirstEpilogueWarp);
   static_assert(kStageBytes <= kMaxTransactionBytes);
 };
 

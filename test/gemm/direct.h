@@ -118,7 +118,7 @@ struct Problem {
   Problem(const support::Driver& driver, uint32_t tile, size_t d_bytes = tokens * weights * 2)
       : space(driver) {
     p.weights = space.map(b, 128);
-    p.tokens = space.map(a, std::min(tile, (tokens + 7) / 8 * 8));
+    p.tokens = space.map(a, std::min(tile, (tokens + 15) / 16 * 16));
     p.weight_scales = space.put(b.scales);
     p.token_scales = space.put(a.scales);
     p.token_codes = space.put(a.codes);

@@ -50,9 +50,9 @@ TEST_CASE("explain says everything about a headline shape") {
             " or newer\n"
             "variant   sm100_128x64x256\n"
             "tile      128 weights x 64 tokens, K by 256\n"
-            "stages    8 of 28672 bytes; 229568 bytes of shared memory, 512 columns of tensor "
+            "stages    8 of 28672 bytes; 229600 bytes of shared memory, 512 columns of tensor "
             "memory\n"
-            "grid      112 CTAs of 192 threads\n"
+            "grid      112 CTAs of 320 threads\n"
             "waves     0.76 of 148 SMs, one CTA each\n"
             "split     1\n"
             "proof     published: kernels that others run on such a GPU have its mechanisms; this "
@@ -96,7 +96,7 @@ TEST_CASE("explain says which driver the images of a plan need") {
 TEST_CASE("explain says how CTAs of 10.x share K") {
   const std::string text = explained(problem(128, 7168, 16384));
   CHECK(contains(text, "variant   sm100_128x128x256\n"));
-  CHECK(contains(text, "grid      112 CTAs of 192 threads\n"));
+  CHECK(contains(text, "grid      112 CTAs of 320 threads\n"));
   CHECK(contains(text, "split     2\n"));
   CHECK(contains(text, "store     D by threads: CTAs share K\n"));
 }
@@ -105,7 +105,7 @@ TEST_CASE("explain says that a pair of CTAs has a tile on 10.x") {
   const std::string text = explained(problem(4096, 4096, 4096));
   CHECK(contains(text, "variant   sm100_256x128x256\n"));
   CHECK(contains(text, "tile      256 weights x 128 tokens of a pair of CTAs, K by 256\n"));
-  CHECK(contains(text, "grid      148 CTAs of 192 threads, 512 tiles\n"));
+  CHECK(contains(text, "grid      148 CTAs of 320 threads, 512 tiles\n"));
   CHECK(contains(text, "split     1\n"));
 }
 
@@ -237,7 +237,7 @@ TEST_CASE("explain takes device identities as numbers: waves change but the plan
   CHECK(contains(large, "image     sm_100f cubin, else compute_100f PTX\n"));
   CHECK(contains(large, "grid      112 CTAs"));
   CHECK(contains(large, "waves     0.70 of 160 SMs"));
-  CHECK(contains(small, "grid      20 CTAs of 192 threads, 56 tiles\n"));
+  CHECK(contains(small, "grid      20 CTAs of 320 threads, 56 tiles\n"));
   CHECK(contains(small, "waves     5.60 of 20 SMs"));
 }
 

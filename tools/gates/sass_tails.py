@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""What the sm_100a kernel's warps take from sums in tensor memory to D: loops known by what they
-hold. A loop over sub-tiles loads 32 tokens from tensor memory, as does one over rows of a cut tile
-that another CTA stores. What a CTA keeps of a cut tile is a loop only where it is more than 32.
-Plain entries have a way of their own for each type of D, those for D with scales have one, the
-others the general epilogue."""
+"""What the sm_100a kernel's warps take from sums in tensor memory to D: code known by what is in
+it. A loop over sub-tiles loads 32 tokens from tensor memory; where a warp has one sub-tile there is
+no loop. A loop over the partitions of a shared tile puts the rows that other CTAs store. Plain
+entries have a way of their own for each type of D, those for D with scales have one, the others the
+general epilogue: these take half a sub-tile at once."""
 from machine_code import cheapest_path, clocks, named
 
-ROWS_OF_LANE = 8  # of 32: eight lanes take a row
+ROWS_OF_LANE = 4  # of 16: eight lanes take a row
 CODES = "F2FP.SATFINITE.E2M1"
 # Where the ways part: the rounding to a type of two bytes.
 TYPES = {"f16": "F2FP.F16", "bf16": "F2FP.BF16"}
@@ -76,18 +76,22 @@ def general(instructions, labels, loop, load, rows):
 
 
 def sub_tile(instructions, labels, loop, load):
-    """(type, clocks) of a loop over sub-tiles, which leave by TMA where it has that way. fp32,
-    which is no type here, may have a store of its own: another type's way through it is longer."""
+    """(type, clocks) of a sub-tile, in a loop or alone. It leaves by TMA where it has that way.
+    fp32, which is no type here, may have a store of its own: another type's way through it is
+    longer."""
     tma = [[store] for store in named(instructions, loop, "UTMASTG")]
     for kind, mark in TYPES.items():
         first = named(instructions, (load, loop[1]), mark)[:1]
-        ways = [trip(instructions, labels, loop, [load] + first + stores)
-                for stores in (tma or [stores_of_threads(instructions, loop, 32)])]
-        yield f"a sub-tile, {kind}", min(filter(None, ways), default=None)
+        paths = [[load] + first + stores for stores in
+                 (tma or [stores_of_threads(instructions, (load, loop[1]), 32)])]
+        trips = [trip(instructions, labels, loop, path) for path in paths]
+        ways = [way(instructions, labels, path, loop) for path in paths]
+        found = trips if any(trips) else ways
+        yield f"a sub-tile, {kind}", min(filter(None, found), default=None)
 
 
 def rows_at(instructions, load):
-    return 16 if ".x16" in instructions[load].opcode else 32
+    return int(instructions[load].opcode.rsplit(".x", 1)[1])
 
 
 def share(instructions, labels, load, part, what):
@@ -112,22 +116,19 @@ def general_rows(instructions, labels):
                  and named(instructions, other, "MUFU") and named(instructions, other, "LDS")]
         loads = named(instructions, loop, "LDTM")
         if lanes and loads:
-            yield ("clocks of a sub-tile, general",
+            yield ("clocks of half a sub-tile, general",
                    general(instructions, labels, loop, loads[0], lanes[0]))
             return
 
 
 def scaled_rows(instructions, labels):
-    """A lane takes a row of a sub-tile, one half after the other."""
+    """A lane takes 16 columns of a row."""
     for loop in loops(instructions, labels):
-        halves = [other for other in loops(instructions, labels) if inside(loop, other)
-                  and named(instructions, other, CODES)]
         loads = named(instructions, loop, "LDTM")
-        if halves and loads:
-            through = [named(instructions, halves[0], name)[0] for name in ("LDS.128", CODES)]
-            yield ("clocks of a sub-tile, scaled",
-                   trip(instructions, labels, loop, [loads[0]] + through)
-                   + trip(instructions, labels, halves[0], through))
+        codes = named(instructions, loop, CODES)
+        if loads and codes:
+            through = [loads[0], named(instructions, (loads[0], loop[1]), "LDS.128")[0], codes[0]]
+            yield "clocks of half a sub-tile, scaled", trip(instructions, labels, loop, through)
             return
 
 
@@ -146,7 +147,7 @@ def plain_rows(instructions, labels):
             put = trip(instructions, labels, around, [load])
             fenced = (before, load)
             continue
-        found = sub_tile(instructions, labels, around, load)
+        found = sub_tile(instructions, labels, part, load)
         if put is not None:
             received = named(instructions, part, "LDS.128")
             parts = 2 if received and received[0] < load else 4

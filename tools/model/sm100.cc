@@ -9,7 +9,8 @@
 namespace model {
 namespace {
 
-constexpr int kSubTile = 32;  // tokens of a load of tensor memory
+constexpr int kSubTile = 32;                            // tokens of a load of tensor memory
+constexpr int kHalves = nvfp4::Sm100Tile<64>::kHalves;  // warps of a lane band
 
 struct Issued {
   const char* kernel;
@@ -51,18 +52,25 @@ void take_issue(Kernel* k, const char* entry) {
 
 const char* type_of(Tail tail) { return tail == Tail::kPlain ? "f16" : "bf16"; }
 
+// Clocks of a warp for 32 tokens. Other epilogues than the fast one take half a sub-tile at once.
 double sub_tile_clocks(const std::string& tile, Tail tail) {
-  if (tail == Tail::kGeneral) return tail_clocks(tile, "a sub-tile, general");
-  if (tail == Tail::kScaled) return tail_clocks(tile + "_scaled", "a sub-tile, scaled");
+  if (tail == Tail::kGeneral) return 2 * tail_clocks(tile, "half a sub-tile, general");
+  if (tail == Tail::kScaled) return 2 * tail_clocks(tile + "_scaled", "half a sub-tile, scaled");
   return tail_clocks(tile + "_plain", std::string("a sub-tile, ") + type_of(tail));
 }
 
-// Four warps have 32 weights each and go alike. A pair's warp has fewer boxes than sub-tiles: TMA
-// has to have read them before those of the next tile are written.
+// Each lane band of 32 weights has two warps, which go alike. A pair's warp has fewer boxes than
+// sub-tiles: TMA has to have read them before those of the next tile are written, and a single one
+// before the next sub-tile is.
+template <typename Tile>
 double tail_of_tile(const Machine& m, const Kernel& k, Tail tail) {
   if (tail == Tail::kFormula) return epilogue(m, double(k.tile_tokens), k.stored_bytes);
-  const double boxes = k.width == 2 && tail != Tail::kScaled ? m.box_read : 0;
-  return double(k.tile_tokens) / kSubTile * sub_tile_clocks(k.name, tail) + boxes;
+  constexpr uint32_t kBoxBytes = kSubTile * kSubTile * 2;
+  const double boxes = k.width == 1 || tail == Tail::kScaled     ? 0
+                       : Tile::kWarpStagingBytes / kBoxBytes > 1 ? m.box_read
+                                                                 : 2 * m.box_read;
+  const double sub_tiles = double(k.tile_tokens) / kSubTile / Tile::kHalves;
+  return sub_tiles * sub_tile_clocks(k.name, tail) + boxes;
 }
 
 // Bytes and ring from kernel/sm100/tile.h; that they are what the emulator counts is a test. A
@@ -103,7 +111,7 @@ template <typename Tile>
 Kernel sm100_whole(const Machine& m, Tail tail, int64_t problem_m) {
   const char* entry = tail == Tail::kGeneral ? "" : tail == Tail::kScaled ? "_scaled" : "_plain";
   Kernel k = sm100_kernel<Tile>(m, entry, problem_m);
-  k.epilogue_clocks = tail_of_tile(m, k, tail);
+  k.epilogue_clocks = tail_of_tile<Tile>(m, k, tail);
   return k;
 }
 
@@ -111,7 +119,8 @@ template <typename Tile>
 Kernel gated_kernel(const Machine& m, int64_t problem_m) {
   Kernel k = sm100_kernel<Tile>(m, "_gated", problem_m);
   k.name += "_gated";
-  k.epilogue_clocks = double(Tile::kTokens) / kSubTile * tail_clocks(k.name, "a sub-tile, general");
+  k.epilogue_clocks = double(Tile::kTokens) / (kSubTile / 2) / Tile::kHalves *
+                      tail_clocks(k.name, "half a sub-tile, general");
   return k;
 }
 
@@ -154,7 +163,8 @@ Kernel sm100_grouped(const Machine& m, int64_t tile_tokens, int64_t groups, int6
     k.start_clocks += walk;
     k.map_clocks += walk;
     const std::string entry = k.name + "_grouped_plain";
-    k.epilogue_clocks = rounds(tile_tokens, kSubTile) * tail_clocks(entry, "a sub-tile, bf16");
+    k.epilogue_clocks =
+        rounds(tile_tokens, kSubTile * kHalves) * tail_clocks(entry, "a sub-tile, bf16");
     k.name += "_grouped";
     return k;
   }
@@ -162,24 +172,25 @@ Kernel sm100_grouped(const Machine& m, int64_t tile_tokens, int64_t groups, int6
 }
 
 // The others' sums to shared memory and on their way to them; of the own rows the sum over the
-// parts, and the store.
+// parts, and the store. Each warp has half of the rows of every slice. Few tokens leave the last
+// slices empty.
 Kernel sm100_split(const Machine& m, Kernel k, Tail tail, int parts, int64_t rows) {
   if (tail == Tail::kFormula) return split(m, k, parts, clusters_of(parts), rows);
-  const int64_t at_once = std::min<int64_t>(k.tile_tokens / parts, kSubTile);
-  const int64_t there = std::min(k.tile_tokens, rows);
-  const double own = rounds(there, int(at_once * parts));
-  const std::string kernel = k.name + "_plain", what = std::to_string(at_once) + " rows of " +
-                                                       std::to_string(parts) + " parts, ";
-  double one = tail_clocks(kernel, what + type_of(tail));
+  const int64_t at_once = k.tile_tokens / (parts * kHalves);
+  const double slices = rounds(std::min(k.tile_tokens, rows), at_once * kHalves);
+  const std::string kernel = k.name + "_plain";
+  const std::string of_parts =
+      std::to_string(at_once) + " rows of " + std::to_string(parts) + " parts";
+  double one = tail_clocks(kernel, of_parts + ", " + type_of(tail));
   if (tail == Tail::kScaled || tail == Tail::kGeneral) {  // the same sums take longer to store
     const double more = sub_tile_clocks(k.name, tail) - sub_tile_clocks(k.name, Tail::kEngine);
     one += more * double(at_once) / kSubTile;
   }
-  if (parts > 2) one += (parts - 2) * tail_clocks(kernel, what + "added");
-  const std::string fences = "fences for the GPU before " + what;
+  if (parts > 2) one += (parts - 2) * tail_clocks(kernel, of_parts + ", added");
+  const double puts = std::min<double>(parts - 1, slices);
   Kernel cut = split(m, k, parts, clusters_of(parts), rows);
-  cut.exchange_ns += m.gpu_fence * tail_clocks(kernel, fences.substr(0, fences.size() - 2));
-  cut.epilogue_clocks = (parts - 1) * own * tail_clocks(kernel, what + "put") + own * one;
+  cut.exchange_ns += m.gpu_fence * tail_clocks(kernel, "fences for the GPU before " + of_parts);
+  cut.epilogue_clocks = puts * tail_clocks(kernel, of_parts + ", put") + one;
   return cut;
 }
 
