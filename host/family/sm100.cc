@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Compute capability 10.x. The planner takes the variant and the number of K partitions with the
 // least time by a closed form of the timing model (docs/model.md), since no B200 has run the
-// kernel. The form is fitted to the simulation of 60 shapes (`make model`, 2026-11-25). The root
-// mean square of the differences is below 5 %. Its choice is at most 4.1 % slower there than the
-// best one, and at most 1.9 % for 95 of 100 shapes.
+// kernel. The form is fitted to the simulation of 60 shapes (`make model`, 2026-11-28), with each
+// of three epilogues. The root mean square of the differences is about 5 %. docs/model.md says what
+// its choices lose.
 //
 //     start + waves of (first k-blocks + other k-blocks + epilogue + exchange of sums)
 //
@@ -21,6 +21,7 @@
 #include "host/family/params.h"
 #include "host/family/token_policy.h"
 #include "host/plan/proof.h"
+#include "host/problem/epilogue.h"
 #include "host/problem/fields.h"
 #include "kernel/common/scale_tile.h"
 #include "kernel/sm100/tile.h"
@@ -46,17 +47,20 @@ constexpr int64_t kFewestStages = 4;
 // Fitted times of the machine in nanoseconds: start of a launch until its first copy arrives; start
 // of the next CTA on an SM; latency of k-blocks in flight; time from the last product of a k-block
 // to the next load into its stage.
-constexpr double kStart = 1315, kNextCta = 1190, kLatency = 1118, kRefill = 32;
+constexpr double kStart = 1320, kNextCta = 1235, kLatency = 1088, kRefill = 54;
 // Time from a tile's last product until its sums are known to be complete.
-constexpr double kProductsSeen = 52;
+constexpr double kProductsSeen = 3;
 // Bytes per nanosecond, from tools/model/parameters.def: into one SM, from DRAM, from L2 to all
 // SMs, pushed.
 constexpr double kPort = 376, kDram = 7400, kFabric = 20000, kPushed = 20.7;
 constexpr double kClock = 1.9;
-// Time from sums to D for 32 tokens. Then two times for 32 rows of an output slice with split-K: to
-// push the rows of each other CTA, and to add and store own rows. Last, that of the two cluster
-// barriers.
-constexpr double kSubTile = 288, kPut = 128, kAdd = 146, kMeeting = 406;
+// Time that one of the two warps of a lane band takes from sums to D for its 32 tokens: with the
+// fast epilogue, for a D with scales, with the general epilogue, and for a gated product. Beside
+// it, until TMA has read the boxes of a pair.
+constexpr double kFast = 244, kScaled = 543, kGeneral = 1171, kGated = 1420, kBoxes = 96;
+// With split-K, times for 32 rows of an output slice: to push the rows of each other CTA, and to
+// add and store own rows. Last, that of the two cluster barriers.
+constexpr double kPut = 190, kAdd = 91, kMeeting = 308;
 
 // The square root of x > 0, nearly to the last place. The result is the same on every host.
 double root(double x) {
@@ -86,6 +90,7 @@ struct Work {
   int64_t k_blocks;                   // k-blocks of a CTA
   int64_t rows;                       // rows of a tile
   double box;                         // rows of tokens that a CTA loads
+  double sub_tile;                    // time of the epilogue for 32 tokens
 };
 
 // Clock cycles of the matrix unit for a k-block: four steps. A step takes the longer of its
@@ -100,10 +105,14 @@ double products(const Variant& v, const Work& work) {
 
 // Time from the last MMA to the last store, without the exchange between CTAs.
 double epilogue(const Variant& v, const Work& work, int64_t partitions) {
-  if (partitions == 1) return kSubTile * v.tile_tokens / 32;
-  const int64_t at_once = std::min<int64_t>(v.tile_tokens / partitions, 32);
-  const double rows = double(ceil_div(work.rows, at_once * partitions) * at_once);
-  return rows / 32 * ((partitions - 1) * kPut + kAdd);
+  if (partitions == 1) {
+    const double boxes = v.tile_ctas == 1 ? 0 : v.tile_tokens > 128 ? kBoxes : 2 * kBoxes;
+    return work.sub_tile * ceil_div(v.tile_tokens, 64) + boxes;
+  }
+  // Each warp has half of a slice. Few tokens leave the last slices empty.
+  const int64_t rows = v.tile_tokens / (2 * partitions);
+  const int64_t others = std::min(partitions - 1, ceil_div(work.rows, 2 * rows));
+  return double(rows) / 32 * (others * kPut + kAdd + work.sub_tile - kFast);
 }
 
 // Times of a wave, and of each further tile of its CTAs.
@@ -136,11 +145,11 @@ Times times_of(const Variant& v, const Work& work, const Split& split, int64_t a
 }
 
 int64_t nanoseconds(const nvfp4_gemm_desc& desc, const Variant& v, int64_t tiles,
-                    const Split& split) {
+                    const Split& split, double sub_tile) {
   const int64_t stages = std::max<int64_t>(ceil_div(desc.k, v.tile_k), 1);
-  const Work work{ceil_div(desc.m, v.tile_tokens), tiles / ceil_div(desc.m, v.tile_tokens),
+  const Work work{ceil_div(desc.m, v.tile_tokens),    tiles / ceil_div(desc.m, v.tile_tokens),
                   ceil_div(stages, split.partitions), std::min<int64_t>(desc.m, v.tile_tokens),
-                  double(box_tokens(desc.m, v))};
+                  double(box_tokens(desc.m, v)),      sub_tile};
   const int64_t ctas = tiles * split.partitions * v.tile_ctas;
   const int64_t full = ctas / split.ctas, rest = ctas % split.ctas;
   if (v.several_tiles) {
@@ -162,17 +171,25 @@ Variant with_both(const Variant& v) {
   return both;
 }
 
-// In a batch-invariant problem no tile is split.
+// Time of D's own epilogue for 32 tokens.
+double sub_tile_of(const nvfp4_gemm_desc& desc) {
+  if (is_gated(desc)) return kGated;
+  const uint32_t kind = make_epilogue(desc).kind;
+  return kind == kEpilogueGeneral ? kGeneral : kind == kEpilogueScaled ? kScaled : kFast;
+}
+
+// In a batch-invariant problem no tile is split. Splits are compared with the fast epilogue.
 bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
                   Choice* choice) {
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
   *choice = {};
   if (is_gated(desc)) {
-    const int64_t cost = nanoseconds(desc, with_both(v), tiles, kSplits[0]);
-    *choice = {&v, 1, v.tile_ctas, false, tiles, 0, tiles * v.tile_ctas, cost};
+    const int64_t cost = nanoseconds(desc, with_both(v), tiles, kSplits[0], kGated);
+    *choice = {&v, 1, v.tile_ctas, false, tiles, 0, tiles * v.tile_ctas, cost, cost};
     return true;
   }
+  const double own = sub_tile_of(desc);
   for (const Split& split : kSplits) {
     const int64_t ctas = tiles * split.partitions * v.tile_ctas;
     const bool runs =
@@ -180,11 +197,18 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
     const bool may = split.partitions <= v.max_split && desc.batch_invariant == 0 && runs;
     if (split.partitions > 1 && !may) continue;
     if (!is_taken_unasked(kProofs, v.family, arch.family, v.tile_ctas, split.partitions)) continue;
-    const int64_t cost = nanoseconds(desc, v, tiles, split);
+    const int64_t cost = nanoseconds(desc, v, tiles, split, kFast);
     if (choice->variant != nullptr && cost >= choice->cost) continue;
-    *choice = {
-        &v,  split.partitions, split.partitions * v.tile_ctas, v.several_tiles, tiles, 0, ctas,
-        cost};
+    const int64_t of_d = own == kFast ? cost : nanoseconds(desc, v, tiles, split, own);
+    *choice = {&v,
+               split.partitions,
+               split.partitions * v.tile_ctas,
+               v.several_tiles,
+               tiles,
+               0,
+               ctas,
+               cost,
+               of_d};
   }
   return true;
 }
@@ -230,7 +254,7 @@ void write_rule(const Architecture&, char (&text)[kReasonBytes]) {
 
 // Uses whole numbers, so that a locale's decimal comma cannot appear.
 void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
-  const int64_t hundredths = (choice.cost + 5) / 10;
+  const int64_t hundredths = (choice.own_cost() + 5) / 10;
   snprintf(text, sizeof text, "%" PRId64 " tiles, split %" PRIu32 ", %" PRId64 ".%02" PRId64 " us",
            choice.tiles, choice.split, hundredths / 100, hundredths % 100);
 }

@@ -210,8 +210,7 @@ Clocks clocks_of_even(const Variant& v, int64_t stages, const EvenShares& even) 
   const int64_t tokens = v.workspace_tokens ? kTokenKernelClocks : 0;
   const int64_t percent = v.a_type == NVFP4_TYPE_NONE ? kEvenPercent : kEvenPercentOf16Bits;
   return {(each * stages + share) * v.stage_clocks * percent / 100,
-          stored + parts + kAddKernelClocks,
-          kCtaClocks + (each + 1) * kNextTileClocks + tokens};
+          stored + parts + kAddKernelClocks, kCtaClocks + (each + 1) * kNextTileClocks + tokens};
 }
 
 bool share_evenly(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
@@ -223,7 +222,8 @@ bool share_evenly(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
   if (!find_even_shares(tiles, stages, arch, &even)) return false;
   const int64_t cost = clocks_of_even(v, stages, even).all();
-  *choice = {&v, 1, 1, true, tiles, even.whole, even.ctas, cost, true};
+  *choice = {&v, 1, 1, true, tiles, even.whole, even.ctas, cost};
+  choice->even = true;
   return true;
 }
 

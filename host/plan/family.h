@@ -21,8 +21,10 @@ struct Choice {
   uint32_t split, cluster;
   bool several;
   int64_t tiles, whole, ctas;  // see Plan
-  int64_t cost;                // in the planner's own unit
+  int64_t cost;                // in the planner's own unit, with the fast epilogue
+  int64_t cost_of_d = 0;       // with D's own epilogue; 0 if the family makes no difference
   bool even = false;           // see Plan
+  int64_t own_cost() const { return cost_of_d > 0 ? cost_of_d : cost; }
 };
 
 constexpr size_t kReasonBytes = 160;

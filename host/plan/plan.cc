@@ -213,16 +213,20 @@ nvfp4_status refuse_assembled(const Architecture& arch, const Variant& such) {
 
 const Architecture& Plan::arch() const { return kArchitectures[arch_index]; }
 
+// D's epilogue decides between tiles of unsplit K alone. So products that differ in their epilogue
+// alone have the same partial sums.
 Choice cheapest(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant* variants,
                 uint32_t count) {
-  Choice best{};
+  Choice best{}, unsplit{};
   for (uint32_t i = 0; i < count; ++i) {
     const Variant& v = variants[i];
     Choice choice;
     if (!is_candidate(desc, arch, v) || !v.family->choose_split(desc, arch, v, &choice)) continue;
     if (best.variant == nullptr || choice.cost < best.cost) best = choice;
+    if (choice.split > 1) continue;
+    if (unsplit.variant == nullptr || choice.own_cost() < unsplit.own_cost()) unsplit = choice;
   }
-  return best;
+  return best.split == 1 ? unsplit : best;
 }
 
 uint32_t count_ctas(const Plan& plan, int32_t sm_count) {

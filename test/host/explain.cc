@@ -62,10 +62,10 @@ TEST_CASE("explain says everything about a headline shape") {
             "bytes     10240000 (A 147456, B 8257536, D 1835008; scales included, each once)\n"
             "bound     1.333 us: memory 1.333 at 7.68 TB/s, FP4 units 0.517 at 1.5 GHz\n"
             "why       least time by the timing model of a B200, which none has confirmed:\n"
-            "          * sm100_128x64x256: 112 tiles, split 1, 3.46 us\n"
-            "          - sm100_128x128x256: 56 tiles, split 1, 4.13 us\n"
-            "          - sm100_256x128x256: 28 tiles, split 1, 4.35 us\n"
-            "          - sm100_256x256x256: 28 tiles, split 1, 5.92 us\n"
+            "          * sm100_128x64x256: 112 tiles, split 1, 3.13 us\n"
+            "          - sm100_128x128x256: 56 tiles, split 1, 3.45 us\n"
+            "          - sm100_256x128x256: 28 tiles, split 1, 3.76 us\n"
+            "          - sm100_256x256x256: 28 tiles, split 1, 4.57 us\n"
             "replay    nvfp4 run --m 128 --n 7168 --k 2048\n");
 }
 
@@ -103,9 +103,9 @@ TEST_CASE("explain says how CTAs of 10.x share K") {
 
 TEST_CASE("explain says that a pair of CTAs has a tile on 10.x") {
   const std::string text = explained(problem(4096, 4096, 4096));
-  CHECK(contains(text, "variant   sm100_256x128x256\n"));
-  CHECK(contains(text, "tile      256 weights x 128 tokens of a pair of CTAs, K by 256\n"));
-  CHECK(contains(text, "grid      148 CTAs of 320 threads, 512 tiles\n"));
+  CHECK(contains(text, "variant   sm100_256x256x256\n"));
+  CHECK(contains(text, "tile      256 weights x 256 tokens of a pair of CTAs, K by 256\n"));
+  CHECK(contains(text, "grid      148 CTAs of 320 threads, 256 tiles\n"));
   CHECK(contains(text, "split     1\n"));
 }
 
