@@ -135,8 +135,8 @@ void ReferenceEpilogue::quantize(const Place& last) const {
   }
   float values[16];
   for (int i = 0; i < 16; ++i) values[i] = f32_from_bits(block[i].bits);
-  quantize_block(values, g_.d_tensor_scale == nullptr ? 1.0f : *g_.d_tensor_scale, codes,
-                 scale_of_d(last));
+  quantize_block(values, g_.d_tensor_scale == nullptr ? 1.0f : *g_.d_tensor_scale,
+                 NVFP4_SCALE_RULE_DEFAULT, codes, scale_of_d(last));
 }
 
 // NaN counts as larger than every number. A stored value with its sign bit set counts as the

@@ -131,7 +131,9 @@ nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
   Site site;
   NVFP4_TRY(find_site(&site));
   const bool early = desc.pdl != NVFP4_PDL_OFF;
-  if (desc.tensor_scale_mode == NVFP4_TENSOR_SCALE_ROW_AMAX) {
+  const bool four_over_six = desc.scale_rule == NVFP4_SCALE_RULE_4OVER6;
+  const bool row_amax = desc.tensor_scale_mode == NVFP4_TENSOR_SCALE_ROW_AMAX;
+  if (row_amax && !four_over_six) {
     NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
     const FusedParams params = rows_params(desc);
     return enqueue(site, entry_of(kQuantizer_quantize_rows_f16, desc.x_type),
@@ -139,7 +141,8 @@ nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
   }
   const QuantizeParams params = make_params(desc);
   const bool amax = desc.tensor_scale_mode == NVFP4_TENSOR_SCALE_AMAX;
-  const QuantizerEntry second = entry_of(kQuantizer_quantize_f16, desc.x_type);
+  const QuantizerEntry second = entry_of(
+      four_over_six ? kQuantizer_quantize_4over6_f16 : kQuantizer_quantize_f16, desc.x_type);
   CUkernel kernel;
   NVFP4_TRY(find_kernel(site, second, &kernel));  // before anything is enqueued
   NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
@@ -148,7 +151,9 @@ nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
                       grid_of(amax_grid(desc), early), &params, stream));
   }
   // The second kernel itself waits for the first.
-  return enqueue(site, second, grid_of(site, desc.rows, desc.k, early || amax), &params, stream);
+  const Grid grid = row_amax ? Grid{params.nvfp4.rows, 1, kQuantizeThreads, 0, 1, early}
+                             : grid_of(site, desc.rows, desc.k, early || amax);
+  return enqueue(site, second, grid, &params, stream);
 }
 
 nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream) {

@@ -5,6 +5,7 @@
 //   nvfp4_quantize_{f16,bf16,f32}    x [rows][16 * blocks] -> codes, scales. t is the tensor scale.
 //       s = e4m3(amax of the block / 6 / t), code = e2m1(x / (s * t)); fp32, rounded to nearest
 //       even. Or UE8M0 scales, of 16 or 32 elements (ue8m0.cuh)
+//   nvfp4_quantize_4over6_{f16,..}   the same by NVFP4_SCALE_RULE_4OVER6, and t of each row
 //   nvfp4_amax_{f16,bf16,f32}        the largest finite magnitude of x, one partial result per CTA
 //   nvfp4_dequantize_{f16,bf16,f32}  x = round((code * s) * t)
 //   nvfp4_scale_convert              128x4 tiles or linear, to either
@@ -27,6 +28,7 @@
 #include "kernel/common/groups.cuh"
 #include "kernel/helpers/empty_sum.cuh"
 #include "kernel/ptx/sync.cuh"
+#include "kernel/quantize/four_over_six.cuh"
 #include "kernel/quantize/fused.cuh"
 #include "kernel/quantize/matrix.cuh"
 #include "kernel/quantize/rows.cuh"
@@ -203,6 +205,8 @@ __device__ inline void tile_scales_of_groups(const ScaleGroupsParams& p) {
   NVFP4_ENTRY(nvfp4_silu_mul_##type, nvfp4::kQuantizeThreads, FusedParams, silu_mul<nvfp4::Type>) \
   NVFP4_ENTRY(nvfp4_quantize_rows_##type, nvfp4::kRowThreads, FusedParams,                        \
               quantize_rows<nvfp4::Type>)                                                         \
+  NVFP4_ENTRY(nvfp4_quantize_4over6_##type, nvfp4::kQuantizeThreads, QuantizeParams,              \
+              quantize_4over6<nvfp4::Type>)                                                       \
   NVFP4_ENTRY(nvfp4_rms_norm_##type, nvfp4::kNormThreads, FusedParams, rms_norm<nvfp4::Type>)
 
 NVFP4_ENTRIES(f16, F16)

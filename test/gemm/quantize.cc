@@ -77,7 +77,8 @@ struct Quantized {
 };
 
 // What the host makes of it; `before` is what every byte holds that belongs to no element.
-Quantized expected(const Matrix& x, float t, int64_t codes_ld, int32_t layout, uint8_t before) {
+Quantized expected(const Matrix& x, float t, int64_t codes_ld, int32_t layout, uint8_t before,
+                   int32_t rule) {
   std::vector<float> values(size_t(x.rows * x.k));
   for (int64_t row = 0; row < x.rows; ++row)
     for (int64_t i = 0; i < x.k; ++i) values[size_t(row * x.k + i)] = x.at(row, i);
@@ -85,8 +86,18 @@ Quantized expected(const Matrix& x, float t, int64_t codes_ld, int32_t layout, u
   q.codes.assign(size_t((x.rows - 1) * codes_ld + x.k) / 2, before);
   q.scales.assign(nvfp4_scale_bytes(x.rows, x.k, layout), before);
   std::vector<uint8_t> linear(size_t(x.rows * x.k / 16)), tiles(q.scales.size());
-  REQUIRE(nvfp4_quantize_host(values.data(), x.k, x.rows, x.k, t, q.codes.data(), codes_ld,
-                              linear.data(), NVFP4_SCALE_LAYOUT_LINEAR) == NVFP4_SUCCESS);
+  if (rule == NVFP4_SCALE_RULE_DEFAULT) {
+    REQUIRE(nvfp4_quantize_host(values.data(), x.k, x.rows, x.k, t, q.codes.data(), codes_ld,
+                                linear.data(), NVFP4_SCALE_LAYOUT_LINEAR) == NVFP4_SUCCESS);
+  } else {
+    nvfp4_quantize_desc desc{};
+    desc.struct_size = sizeof desc;
+    desc.rows = x.rows, desc.k = desc.x_ld = x.k, desc.codes_ld = codes_ld;
+    desc.x = values.data(), desc.codes = q.codes.data(), desc.scales = linear.data();
+    desc.x_type = NVFP4_TYPE_F32, desc.scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+    desc.tensor_scale = t, desc.scale_rule = rule;
+    REQUIRE(nvfp4_quantize_reference(&desc) == NVFP4_SUCCESS);
+  }
   if (layout == NVFP4_SCALE_LAYOUT_LINEAR) {
     q.scales = linear;
     return q;
@@ -116,6 +127,7 @@ struct Call {
   int32_t layout = NVFP4_SCALE_LAYOUT_128X4;
   uint8_t before = 0xA5;  // every byte of codes and scales
   int32_t pdl = NVFP4_PDL_OFF;
+  int32_t rule = NVFP4_SCALE_RULE_DEFAULT;
   size_t shift = 0;  // bytes by which x, codes and scales lie off their allocation's alignment
 };
 
@@ -131,6 +143,7 @@ nvfp4_quantize_desc desc_of(const Matrix& x, const Call& call) {
   q.scale_layout = call.layout;
   q.tensor_scale_mode = call.mode;
   q.pdl = call.pdl;
+  q.scale_rule = call.rule;
   return q;
 }
 
@@ -183,9 +196,10 @@ Quantized on_device(const Gpu& gpu, const Matrix& x, const Call& call) {
 
 void require_host_bits(const Gpu& gpu, const Matrix& x, const Call& call, float t) {
   INFO(name(x.type) << ", " << x.rows << " x " << x.k << ", ld " << x.ld << ", t " << t << ", mode "
-                    << call.mode << ", layout " << call.layout << ", shift " << call.shift);
+                    << call.mode << ", rule " << call.rule << ", layout " << call.layout
+                    << ", shift " << call.shift);
   const Quantized got = on_device(gpu, x, call);
-  const Quantized want = expected(x, t, call.codes_ld, call.layout, call.before);
+  const Quantized want = expected(x, t, call.codes_ld, call.layout, call.before, call.rule);
   REQUIRE(differing(got.codes, want.codes) == 0);
   REQUIRE(differing(got.scales, want.scales) == 0);
 }
@@ -202,7 +216,8 @@ void require_twin(const Matrix& x, const Call& call, const Quantized& want) {
   REQUIRE(differing(twin.codes, want.codes) == 0);
   CHECK(in == x.bytes);
   // Padding becomes 0.
-  const Quantized cleared = expected(x, twin.tensor_scale, call.codes_ld, call.layout, 0);
+  const Quantized cleared =
+      expected(x, twin.tensor_scale, call.codes_ld, call.layout, 0, call.rule);
   REQUIRE(differing(twin.scales, cleared.scales) == 0);
   if (call.mode == NVFP4_TENSOR_SCALE_AMAX) CHECK(twin.tensor_scale == want.tensor_scale);
 }
@@ -256,6 +271,56 @@ TEST_CASE("fp32 of every exponent and odd rows and unaligned buffers are quantiz
         }
         require_twin(x, call, on_device(gpu, x, call));
       }
+}
+
+TEST_CASE("by 4over6 the device keeps the scales and codes that the host keeps", "[quantize]") {
+  const Gpu gpu;
+  Call call;
+  call.rule = NVFP4_SCALE_RULE_4OVER6;
+  for (const Type type : kTypes)
+    for (const int32_t layout : kLayouts)
+      for (const bool odd : {false, true}) {
+        const int64_t k = odd ? 176 : 256;
+        const Matrix x = random_matrix(type, 131, k, odd ? k + 3 : k + 16, 7 + uint64_t(odd));
+        call.layout = layout, call.codes_ld = odd ? k + 2 : k + 32;
+        call.shift = odd ? bytes_of(type) : 0;
+        call.mode = NVFP4_TENSOR_SCALE_VALUE;
+        for (const float t : {1.0f, 0.00371f, 3e37f, 1e-40f}) {
+          call.t = t;
+          require_host_bits(gpu, x, call, t);
+        }
+        call.mode = NVFP4_TENSOR_SCALE_DEVICE, call.t = 0.75f;
+        require_host_bits(gpu, x, call, call.t);
+        call.mode = NVFP4_TENSOR_SCALE_AMAX, call.pdl = odd ? NVFP4_PDL_ON : NVFP4_PDL_OFF;
+        const Quantized got = on_device(gpu, x, call);
+        CHECK(got.tensor_scale == largest_finite(x) / 2688.0f);
+        require_twin(x, call, got);
+        require_host_bits(gpu, x, call, got.tensor_scale);
+      }
+}
+
+// Elements of sizes as weights have them, so that both scales are kept for many blocks.
+TEST_CASE("by 4over6 the device keeps the host's scales for blocks of near errors", "[quantize]") {
+  const Gpu gpu;
+  Random random(29);
+  Call call;
+  call.rule = NVFP4_SCALE_RULE_4OVER6;
+  call.codes_ld = 1024;
+  for (const Type type : {Type::bf16, Type::f32}) {
+    Matrix x(type, gpu.sized(512, 40), 1024, 1024);
+    for (int64_t row = 0; row < x.rows; ++row)
+      for (int64_t i = 0; i < x.k; ++i) {
+        float value = -6;
+        for (int n = 0; n < 12; ++n) value += float(random.below(1 << 16)) * 0x1p-16f;
+        uint32_t bits;
+        std::memcpy(&bits, &value, 4);
+        x.set(row, i, type == Type::bf16 ? bits >> 16 : bits);
+      }
+    for (const float t : {0.0023f, 0.0041f}) {
+      call.t = t;
+      require_host_bits(gpu, x, call, t);
+    }
+  }
 }
 
 // Blocks whose step, s * t, is known beforehand, of numbers at and beside those where codes change.

@@ -24,6 +24,7 @@ struct Data {
   std::vector<uint8_t> x, y, weight, codes, scales;
   std::vector<float> t;
   int32_t layout = NVFP4_SCALE_LAYOUT_128X4, pdl = NVFP4_PDL_OFF;
+  int32_t rule = NVFP4_SCALE_RULE_DEFAULT;
 
   Data(int32_t of_type, int32_t of_mode, int64_t r, int64_t columns, int64_t between = 0)
       : type(of_type), mode(of_mode), rows(r), k(columns), gap(between) {
@@ -67,6 +68,7 @@ struct Data {
     q.struct_size = sizeof q;
     q.rows = rows, q.k = k, q.x_ld = q.codes_ld = ld();
     q.x_type = type, q.scale_layout = layout, q.tensor_scale_mode = mode, q.pdl = pdl;
+    q.scale_rule = rule;
     return q;
   }
   nvfp4_fused_quantize_desc fused() const {
@@ -161,6 +163,19 @@ TEST_CASE("with a scale for each row the device has the host's bits", "[quantize
       d.scales.resize(nvfp4_scale_bytes(d.rows, d.k, d.layout));
       require_host_bits(gpu, d);
       if (mode == NVFP4_TENSOR_SCALE_ROW_AMAX) require_host_bits(gpu, Data(type, mode, 3, 8464));
+    }
+}
+
+TEST_CASE("by 4over6 with a scale for each row the device has the host's bits", "[quantize_rows]") {
+  const Gpu gpu;
+  for (const int32_t type : kTypes)
+    for (const int32_t mode : kOfRows) {
+      Data d(type, mode, 131, 48, 6), wide(type, mode, 3, 2064, 16);
+      d.layout = NVFP4_SCALE_LAYOUT_LINEAR, d.pdl = NVFP4_PDL_ON;
+      d.scales.resize(nvfp4_scale_bytes(d.rows, d.k, d.layout));
+      d.rule = wide.rule = NVFP4_SCALE_RULE_4OVER6;
+      require_host_bits(gpu, d);
+      require_host_bits(gpu, wide);
     }
 }
 

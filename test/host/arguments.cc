@@ -97,7 +97,7 @@ const Rule kRules[] = {
     {"pdl ON", WITH(g.pdl = 1), kAccepted, ""},
     {"pdl ON_STATIC_WEIGHTS", WITH(g.pdl = 2), kAccepted, ""},
     {"operand_format 3", WITH(g.operand_format = 3), kNoSuch, "operand_format = 3 is not one of NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0"},
-    {"d_scale_rule 3", WITH(g.d_scale_rule = 3), kNoSuch, "d_scale_rule = 3 is not one of NVFP4_SCALE_RULE_DEFAULT, NVFP4_SCALE_RULE_ROUND_UP, NVFP4_SCALE_RULE_FLOOR"},
+    {"d_scale_rule 3", WITH(g.d_scale_rule = 3), kNoSuch, "d_scale_rule = NVFP4_SCALE_RULE_4OVER6 is not one of NVFP4_SCALE_RULE_DEFAULT, NVFP4_SCALE_RULE_ROUND_UP, NVFP4_SCALE_RULE_FLOOR"},
     {"a_type F32", WITH(g.a_type = 3), kNoSuch, "a_type = NVFP4_TYPE_F32 is not one of NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16"},
     {"a_type F16 with scales", WITH(g.a_type = 1), kInvalid, "must be NULL where a_type = NVFP4_TYPE_F16"},
     {"a_type F16", WITH(g.a_type = 1, g.a_scales = nullptr), kAccepted, ""},

@@ -68,13 +68,14 @@ TEST_CASE("numbers of the device's quantizer are checked before its addresses") 
   check(CHANGED(valid, scale_layout, 0), NVFP4_STATUS_INVALID_ENUM, "scale_layout");
   check(CHANGED(valid, tensor_scale_mode, 6), NVFP4_STATUS_INVALID_ENUM, "tensor_scale_mode = 6");
   check(CHANGED(valid, format, 3), NVFP4_STATUS_INVALID_ENUM, "format = 3");
-  check(CHANGED(valid, scale_rule, 3), NVFP4_STATUS_INVALID_ENUM, "scale_rule = 3");
+  check(CHANGED(valid, scale_rule, 4), NVFP4_STATUS_INVALID_ENUM, "scale_rule = 4");
   check(CHANGED(valid, pdl, NVFP4_PDL_ON_STATIC_WEIGHTS), NVFP4_STATUS_INVALID_ENUM, "pdl");
   check(CHANGED(valid, reserved[0], 5), NVFP4_STATUS_INVALID_VALUE, "reserved[0] = 5");
   check(CHANGED(valid, tensor_scale, 0), NVFP4_STATUS_INVALID_VALUE, "tensor_scale = 0");
   check(CHANGED(valid, tensor_scale, std::numeric_limits<float>::infinity()),
         NVFP4_STATUS_INVALID_VALUE, "tensor_scale");
   check_passes(valid());
+  check_passes(CHANGED(valid, scale_rule, NVFP4_SCALE_RULE_4OVER6));
 }
 
 TEST_CASE("leading dimensions and addresses of the device's quantizer") {

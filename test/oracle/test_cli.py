@@ -10,6 +10,7 @@ import numpy as np
 
 import nvfp4
 from nvfp4 import ml_dtypes
+import four_over_six
 
 PROGRAM = os.path.join(nvfp4.BUILD, "nvfp4")
 
@@ -153,6 +154,18 @@ class Quantize(unittest.TestCase):
         np.testing.assert_array_equal(nvfp4.decode(codes, scales), values)
         error = np.linalg.norm(values * float(t) - x) / np.linalg.norm(x)
         self.assertIn(f"error         {error:.4f} of", text)
+
+    def test_4over6_by_its_definition(self):
+        x = np.random.default_rng(9).standard_normal((130, 336)).astype(np.float32)
+        errors = [float(self.files(x, *options)[0].split("error")[1].split()[0])
+                  for options in ((), ("--scale-rule", "4over6"))]
+        self.assertLess(errors[1], 0.95 * errors[0])
+        for options in ((), ("--rows",), ("--tensor-scale", "0.004")):
+            _, codes, scales, tensor_scale = self.files(x, "--layout", "linear", "--scale-rule",
+                                                        "4over6", *options)
+            wanted, wanted_scales = four_over_six.quantized(x, tensor_scale)
+            np.testing.assert_array_equal(scales, wanted_scales)
+            np.testing.assert_array_equal(codes, wanted[:, 0::2] | wanted[:, 1::2] << 4)
 
     def test_tiled_scales_are_the_linear_ones_in_the_layout_of_the_header(self):
         x = np.random.default_rng(10).standard_normal((130, 336)).astype(np.float32)

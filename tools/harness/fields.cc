@@ -214,7 +214,8 @@ Fields possible(Fields f, const Shape& shape) {
     if (shape.n % block != 0) f.d_type = NVFP4_TYPE_F16;
     f.cd_order = NVFP4_CD_ORDER_ROW_MAJOR;
     f.d_ld_gap += f.d_ld_gap % 2, f.d_batch_gap += f.d_batch_gap % 2;
-    if (f.d_type == NVFP4_TYPE_NVFP4) f.d_scale_rule = NVFP4_SCALE_RULE_DEFAULT;
+    const bool of_quantizer = f.d_scale_rule == NVFP4_SCALE_RULE_4OVER6;
+    if (f.d_type == NVFP4_TYPE_NVFP4 || of_quantizer) f.d_scale_rule = NVFP4_SCALE_RULE_DEFAULT;
     if (f.d_type != NVFP4_TYPE_NVFP4) f.d_tensor_scale = nullptr;
   }
   f.a_tensor_scale_rows = f.a_tensor_scale != nullptr && f.a_tensor_scale_rows != 0;

@@ -85,7 +85,8 @@ struct QuantizeOptions {
   std::string path, out;
   int32_t layout = 1;  // NVFP4_SCALE_LAYOUT_128X4
   std::optional<float> tensor_scale;
-  bool rows = false;  // a tensor scale for each row
+  bool rows = false;       // a tensor scale for each row
+  int32_t scale_rule = 0;  // an NVFP4_SCALE_RULE
 };
 int quantize(const QuantizeOptions& options);
 

@@ -152,6 +152,7 @@ Choices<int32_t> words_of(Enumeration enumeration) {
 Choices<int32_t> choices_of(const GemmField& field) {
   Choices<int32_t> words = words_of(field.values);
   if (field.values == Enumeration::scale_layout) words.erase("unset");
+  if (field.values == Enumeration::scale_rule) words.erase("4over6");  // no rule of D
   if (field.values != Enumeration::type) return words;
   words.erase("none");
   if (field.first == NVFP4_TYPE_F16) return words;  // D
@@ -351,6 +352,11 @@ void add_quantize(CLI::App& app, QuantizeOptions& options) {
       ->add_flag("--rows", options.rows,
                  "use a multiplier per row, computed from the values of that row")
       ->excludes(value);
+  add_choice<int32_t>(*quantize, "--scale-rule", options.scale_rule,
+                      {{"default", NVFP4_SCALE_RULE_DEFAULT}, {"4over6", NVFP4_SCALE_RULE_4OVER6}},
+                      "default",
+                      "of each block: its largest element becomes 6; with 4over6 it becomes 6 or "
+                      "4, whichever has the smaller error");
   quantize->footer("Example:\n  nvfp4 quantize w.npy --out w --layout linear");
 }
 

@@ -25,8 +25,8 @@ struct Quantized {
   std::vector<uint8_t> codes, scales;
 };
 
-// The matrix as the library's descriptor, with a scale for each row, which is made or read.
-nvfp4_quantize_desc by_rows(const std::vector<float>& values, const Matrix& x, Quantized& q,
+// The matrix as the library's descriptor. The mode says where tensor scales are.
+nvfp4_quantize_desc desc_of(const std::vector<float>& values, const Matrix& x, Quantized& q,
                             int32_t layout, int32_t mode) {
   nvfp4_quantize_desc desc{};
   desc.struct_size = sizeof desc;
@@ -34,6 +34,7 @@ nvfp4_quantize_desc by_rows(const std::vector<float>& values, const Matrix& x, Q
   desc.x = const_cast<float*>(values.data()), desc.x_type = NVFP4_TYPE_F32;
   desc.codes = q.codes.data(), desc.scales = q.scales.data(), desc.scale_layout = layout;
   desc.tensor_scale_mode = mode, desc.tensor_scale_device = q.tensor_scale.data();
+  if (mode == NVFP4_TENSOR_SCALE_VALUE) desc.tensor_scale = q.tensor_scale[0];
   return desc;
 }
 
@@ -48,27 +49,23 @@ Quantized quantized(const Matrix& x, const QuantizeOptions& options) {
   q.scales.resize(nvfp4_scale_bytes(x.rows, x.columns, options.layout));
   if (options.rows) {
     q.tensor_scale.resize(size_t(x.rows));
-    const auto desc = by_rows(x.values, x, q, options.layout, NVFP4_TENSOR_SCALE_ROW_AMAX);
-    must(nvfp4_quantize_reference(&desc));
-    return q;
+  } else {
+    q.tensor_scale = {options.tensor_scale ? *options.tensor_scale
+                                           : tensor_scale_of(x, options.path)};
   }
-  q.tensor_scale = {options.tensor_scale ? *options.tensor_scale
-                                         : tensor_scale_of(x, options.path)};
-  must(nvfp4_quantize_host(x.values.data(), x.columns, x.rows, x.columns, q.tensor_scale[0],
-                           q.codes.data(), x.columns, q.scales.data(), options.layout));
+  auto desc = desc_of(x.values, x, q, options.layout,
+                      options.rows ? NVFP4_TENSOR_SCALE_ROW_AMAX : NVFP4_TENSOR_SCALE_VALUE);
+  desc.scale_rule = options.scale_rule;
+  must(nvfp4_quantize_reference(&desc));
   return q;
 }
 
 // |x - quantized| / |x|, over the values that are numbers on both sides.
 double relative_error(const Matrix& x, Quantized& q, const QuantizeOptions& options) {
   std::vector<float> back(x.values.size());
-  if (options.rows) {
-    const auto desc = by_rows(back, x, q, options.layout, NVFP4_TENSOR_SCALE_ROWS);
-    must(nvfp4_dequantize_reference(&desc));
-  } else {
-    must(nvfp4_dequantize_host(q.codes.data(), x.columns, q.scales.data(), options.layout, x.rows,
-                               x.columns, q.tensor_scale[0], back.data(), x.columns));
-  }
+  const auto desc = desc_of(back, x, q, options.layout,
+                            options.rows ? NVFP4_TENSOR_SCALE_ROWS : NVFP4_TENSOR_SCALE_VALUE);
+  must(nvfp4_dequantize_reference(&desc));
   double error = 0, norm = 0;
   for (size_t i = 0; i < back.size(); ++i) {
     if (!std::isfinite(x.values[i]) || !std::isfinite(back[i])) continue;

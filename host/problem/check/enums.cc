@@ -35,6 +35,8 @@ constexpr EnumeratorSet legal_values(size_t offset, Enumeration values) {
     case offsetof(nvfp4_gemm_desc, bias_type):
     case offsetof(nvfp4_gemm_desc, c_type): return kNoType | kFloats;
     case offsetof(nvfp4_gemm_desc, d_type): return kFloats | scaled_types();
+    case offsetof(nvfp4_gemm_desc, d_scale_rule):
+      return every(values) & ~only(NVFP4_SCALE_RULE_4OVER6);
     default: return every(values);
   }
 }

@@ -33,6 +33,8 @@ nvfp4_status check_numbers(const nvfp4_fused_quantize_desc& q) {
   NVFP4_TRY(rule_range("rows", q.rows, kMostRows));
   NVFP4_TRY(rule_range("k", q.k, kMostRows));
   NVFP4_TRY(check_format(q.format, q.scale_rule));
+  NVFP4_TRY(rule_enumerator("scale_rule", q.scale_rule, Enumeration::scale_rule,
+                            every(Enumeration::scale_rule) & ~only(NVFP4_SCALE_RULE_4OVER6)));
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", q.k,
                           find_operand_format(q.format)->block, ""));
   NVFP4_TRY(rule_enumerator("operation", q.operation, Enumeration::fused,

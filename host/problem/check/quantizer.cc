@@ -89,13 +89,13 @@ nvfp4_status check_format(int32_t format, int32_t scale_rule) {
                             every(Enumeration::operand_format)));
   NVFP4_TRY(rule_enumerator("scale_rule", scale_rule, Enumeration::scale_rule,
                             every(Enumeration::scale_rule)));
-  if (format != NVFP4_OPERAND_FORMAT_NVFP4 || scale_rule == NVFP4_SCALE_RULE_DEFAULT) {
-    return NVFP4_SUCCESS;
-  }
+  const bool for_ue4m3 = scale_rule == NVFP4_SCALE_RULE_4OVER6;
+  const bool has_ue4m3 = find_operand_format(format)->scale == ScaleType::ue4m3;
+  if (scale_rule == NVFP4_SCALE_RULE_DEFAULT || for_ue4m3 == has_ue4m3) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE,
-              "scale_rule = %s is one of UE8M0 scales; format = NVFP4_OPERAND_FORMAT_NVFP4 takes "
-              "NVFP4_SCALE_RULE_DEFAULT",
-              enumerator_name(Enumeration::scale_rule, scale_rule));
+              "scale_rule = %s is one of %s scales, which format = %s does not have",
+              enumerator_name(Enumeration::scale_rule, scale_rule), for_ue4m3 ? "UE4M3" : "UE8M0",
+              enumerator_name(Enumeration::operand_format, format));
 }
 
 // UE8M0 scales cover the whole range of fp32, so no tensor scale is needed.

@@ -77,7 +77,7 @@ void quantize_row(const nvfp4_fused_quantize_desc& d, int64_t row, const Operand
     }
     float values[kScaleBlock];
     for (int i = 0; i < kScaleBlock; ++i) values[i] = f32_from_bits(z[i].bits);
-    quantize_block(values, t, codes, scale);
+    quantize_block(values, t, NVFP4_SCALE_RULE_DEFAULT, codes, scale);
   }
 }
 

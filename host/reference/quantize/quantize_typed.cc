@@ -67,7 +67,7 @@ void quantize_nvfp4(const Desc& q) {
         const float t = tensor_scale_of(q, row);
         float values[kScaleBlock];
         for (int i = 0; i < kScaleBlock; ++i) values[i] = f32_from_bits(x.at(first + i).bits);
-        quantize_block(values, t, codes, scale);
+        quantize_block(values, t, q.scale_rule, codes, scale);
       });
 }
 

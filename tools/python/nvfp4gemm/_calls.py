@@ -18,7 +18,8 @@ from nvfp4gemm._types import A, AnyArray, Arrays, DType, Shape, TensorScale
 
 
 def quantize(x: AnyArray, tensor_scale: TensorScale | Literal["rows"] | None = None, *,
-             scale_layout: str = "128x4", format: str = "nvfp4") -> Packed:
+             scale_layout: str = "128x4", format: str = "nvfp4",
+             scale_rule: str | None = None) -> Packed:
     """x [..., k] of float16, bfloat16 or float32 to NVFP4; leading dimensions become rows. k is a
     multiple of 16, in MXFP4 of 32. An x whose rows are not contiguous is copied.
 
@@ -30,14 +31,18 @@ def quantize(x: AnyArray, tensor_scale: TensorScale | Literal["rows"] | None = N
     scale_layout  "128x4" for mm; "linear" is what checkpoints hold.
     format        "nvfp4", "mxfp4" or "e2m1_ue8m0": with UE8M0 scales of 32 or of 16 elements, which
                   are rounded up so that no element is clipped, and without a tensor_scale.
+    scale_rule    of format "nvfp4". None: the largest of 16 elements becomes 6 times their scale.
+                  "4over6": it becomes 6 or 4 times, whichever has the smaller squared error, which
+                  takes longer here and not in a product. On normal weights the error is 6 to 9 %
+                  less.
 
     On a GPU one kernel (two where tensor_scale is None) on torch's current stream, to the same bits
     as on the CPU.
     """
     arrays = arrays_of(x, "x")
     if arrays.observed() or arrays.traced(x):
-        return Packed(*_optional.ops.quantize(x, tensor_scale, scale_layout, format))
-    return Packed.of_own(arrays, *_quantize(x, tensor_scale, scale_layout, format))
+        return Packed(*_optional.ops.quantize(x, tensor_scale, scale_layout, format, scale_rule))
+    return Packed.of_own(arrays, *_quantize(x, tensor_scale, scale_layout, format, scale_rule))
 
 
 def mm(a: AnyArray | Packed, b: Packed, out_dtype: DType | None = None, *,

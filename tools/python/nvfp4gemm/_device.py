@@ -246,11 +246,11 @@ class _Quantizer:
     allocate."""
 
     def __init__(self, rows: int, k: int, x_ld: int, x_dtype: torch.dtype, scale_layout: str,
-                 mode: int, format: str) -> None:
+                 mode: int, format: str, rule: int) -> None:
         desc = abi.QuantizeDescFields(
             rows=rows, k=k, x_ld=x_ld, x_type=Torch.type_of(x_dtype), codes_ld=2 * row_bytes(k),
             scale_layout=layout_number(scale_layout), tensor_scale=1.0, tensor_scale_mode=mode,
-            format=abi.FORMATS[format])
+            format=abi.FORMATS[format], scale_rule=rule)
         size = abi.c_uint64()
         abi.check(abi.lib.nvfp4_quantize_workspace_bytes(desc, size))
         self.workspace_bytes = desc.workspace_bytes = size.value
@@ -276,15 +276,17 @@ def _mode_of(tensor_scale: Any) -> int:
     return abi.SCALE_ON_DEVICE if isinstance(tensor_scale, torch.Tensor) else abi.SCALE_BY_VALUE
 
 
-def quantize(x: torch.Tensor, tensor_scale: Any, scale_layout: str, format: str) -> tuple[Any, ...]:
+def quantize(x: torch.Tensor, tensor_scale: Any, scale_layout: str, format: str,
+             rule: int) -> tuple[Any, ...]:
     """(codes, scales, rows, k, tensor_scale, scale_layout, format) of x."""
     index = x.get_device()
     if not _enter(index):
         with torch.cuda.device(index):
-            return quantize(x, tensor_scale, scale_layout, format)
+            return quantize(x, tensor_scale, scale_layout, format, rule)
     rows, k = x.shape
     mode = _mode_of(tensor_scale)
-    same = _quantizer_of(rows, k, max(x.stride(0), k), x.dtype, scale_layout, mode, format)
+    same = _quantizer_of(rows, k, max(x.stride(0), k), x.dtype, scale_layout, mode, format,
+                         rule)
     codes, scales = _empty(*same.codes, torch.uint8), _empty(*same.scales, torch.uint8)
     to = abi.QuantizeDescFields.from_buffer_copy(same.fields)
     to.x, to.codes, to.scales = x.data_ptr(), codes.data_ptr(), scales.data_ptr()

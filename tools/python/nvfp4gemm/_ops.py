@@ -39,7 +39,7 @@ _MM = (
 _library.define("mm" + _MM)
 _library.define("mm_without_gradient" + _MM)  # for a third of the host time
 _library.define("quantize(Tensor x, Tensor? tensor_scale, float? value, str? word, "
-                "str scale_layout, str format) -> (Tensor, Tensor, Tensor)")
+                "str scale_layout, str format, str? scale_rule=None) -> (Tensor, Tensor, Tensor)")
 _library.define(
     "gated(" + ", ".join(map(_PACKED.format, ("x", "gate", "up"))) + ", SymInt k, "
     "ScalarType? out_dtype, Tensor? gate_bias, Tensor? up_bias, str activation, float limit, "
@@ -297,10 +297,11 @@ for _device, _key in (("cuda", "AutocastCUDA"), ("cpu", "AutocastCPU")):
 
 @torch.library.impl(_library, "quantize", "CompositeExplicitAutograd")
 def _quantize(x: torch.Tensor, tensor_scale: torch.Tensor | None, value: float | None,
-              word: str | None, scale_layout: str,
-              format: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+              word: str | None, scale_layout: str, format: str,
+              scale_rule: str | None = None) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     given = next((one for one in (tensor_scale, value, word) if one is not None), None)
-    codes, scales, rows, k, scale, *_ = _eager.quantize(x, given, scale_layout, format)
+    codes, scales, rows, k, scale, *_ = _eager.quantize(x, given, scale_layout, format,
+                                                          scale_rule)
     if not isinstance(scale, torch.Tensor):
         scale = torch.full((), scale, dtype=torch.float32, device=x.device)
     elif tensor_scale is not None:
@@ -322,8 +323,8 @@ def _count_of_scales(rows: int, k: int, layout: str, format: str) -> int:
 
 @torch.library.register_fake("nvfp4gemm::quantize", lib=_library)
 def _quantize_meta(x: torch.Tensor, tensor_scale: torch.Tensor | None, value: float | None,
-                   word: str | None, scale_layout: str,
-                   format: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+                   word: str | None, scale_layout: str, format: str, scale_rule: str | None = None
+                   ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     rows, k = math.prod(x.shape[:-1]), x.shape[-1]
     scales = _count_of_scales(rows, k, scale_layout, format)
     return (x.new_empty((rows, row_bytes(k)), dtype=torch.uint8),
@@ -647,7 +648,8 @@ def grouped_gated(x: Any, ends: torch.Tensor, gate: Stack, out_dtype: Any,
         second.beta, numbers.launch, size(rows_hint, "rows_hint"), out))
 
 
-def quantize(x: torch.Tensor, tensor_scale: Any, scale_layout: str, format: str) -> tuple[Any, ...]:
+def quantize(x: torch.Tensor, tensor_scale: Any, scale_layout: str, format: str,
+             scale_rule: str | None) -> tuple[Any, ...]:
     tensor, word = isinstance(tensor_scale, torch.Tensor), isinstance(tensor_scale, str)
     door = Door(x, "x")
     _look(door, x, "x")
@@ -656,7 +658,7 @@ def quantize(x: torch.Tensor, tensor_scale: Any, scale_layout: str, format: str)
     codes, scales, scale = torch.ops.nvfp4gemm.quantize(
         _without_tangent(x.detach()), tensor_scale if tensor else None,
         None if tensor or word else tensor_scale, tensor_scale if word else None, scale_layout,
-        format)
+        format, scale_rule)
     return (codes, scales, codes.shape[0], x.shape[-1], scale if format == "nvfp4" else 1.0,
             scale_layout, format)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """MXFP4 and E2M1 with a UE8M0 scale per 16, through quantize, mm, linear, slices and modules,
-beside the definitions of test/oracle/ue8m0.py."""
+beside the definitions of test/oracle/ue8m0.py; and the rule 4over6 of NVFP4."""
 import copy
 import os
 import pickle
@@ -19,6 +19,7 @@ import gpus
 import nvfp4gemm
 
 sys.path.append(os.path.join(package.HERE, "../../../test/oracle"))
+import four_over_six  # noqa: E402
 import ue8m0  # noqa: E402
 
 N, K = 136, 224
@@ -54,10 +55,36 @@ class Quantize(unittest.TestCase):
                     values = ue8m0.values(codes, scales, block).astype(np.float32)
                 np.testing.assert_array_equal(packed.dequantize(), values)
 
+    def test_4over6_by_the_definition(self):
+        for layout in ("128x4", "linear"):
+            for scale in (None, 0.001, "rows"):
+                x = floats(2, N, K)
+                x[3, :16], x[5, 16:32] = 0, 12
+                packed = nvfp4gemm.quantize(x, scale, scale_layout=layout, scale_rule="4over6")
+                self.assertEqual((packed.format, packed.scale_layout), ("nvfp4", layout))
+                codes, scales = four_over_six.quantized(x, packed.tensor_scale)
+                linear = packed.with_scales("linear")
+                np.testing.assert_array_equal(linear.scales.reshape(N, K // 16), scales)
+                np.testing.assert_array_equal(nibbles(packed), codes)
+                plain = nvfp4gemm.quantize(x, scale, scale_layout=layout)
+                np.testing.assert_array_equal(plain.tensor_scale, packed.tensor_scale)
+                self.assertFalse(np.array_equal(plain.scales, packed.scales))
+
+    def test_4over6_has_less_error_on_normal_weights(self):
+        x = np.random.default_rng(7).standard_normal((64, 1024)).astype(np.float32)
+        plain, other = (nvfp4gemm.quantize(x, scale_rule=rule) for rule in (None, "4over6"))
+        errors = [np.linalg.norm(packed.dequantize() - x) for packed in (plain, other)]
+        self.assertLess(errors[1], 0.94 * errors[0])
+        self.assertGreater(errors[1], 0.91 * errors[0])
+
     def test_what_a_format_has_not_is_refused(self):
         x = np.ones((2, 48), np.float32)
         for call, said in (
                 (lambda: nvfp4gemm.quantize(x, format="mxfp8"), "format is 'mxfp8'; there are"),
+                (lambda: nvfp4gemm.quantize(x, scale_rule="mae"), "scale_rule is 'mae'; there are "
+                 "None, '4over6'"),
+                (lambda: nvfp4gemm.quantize(x, scale_rule="4over6", format="e2m1_ue8m0"),
+                 "scale_rule is '4over6'; e2m1_ue8m0 has none"),
                 (lambda: nvfp4gemm.quantize(x, format="mxfp4"), "k = 48 is not a multiple of 32"),
                 (lambda: nvfp4gemm.quantize(x, 0.5, format="e2m1_ue8m0"), "e2m1_ue8m0 has none"),
                 (lambda: nvfp4gemm.quantize(x, "rows", format="e2m1_ue8m0"), "has none"),

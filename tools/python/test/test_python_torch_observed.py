@@ -93,6 +93,8 @@ class Calls(unittest.TestCase):
             "mm into out": into(lambda x, out: nvfp4gemm.mm(x, w, out=out), M, N),
             "quantize": lambda x: nvfp4gemm.quantize(x).dequantize(),
             "quantize by rows": lambda x: nvfp4gemm.quantize(x, "rows").dequantize(),
+            "quantize by 4over6":
+                lambda x: nvfp4gemm.quantize(x, scale_rule="4over6").dequantize(),
             "with_scales": lambda x: nvfp4gemm.quantize(x).with_scales("linear").dequantize(),
             "slices": lambda x: nvfp4gemm.quantize(x).slice_rows(1, 4).slice_k(16, 48).dequantize(),
             "gated_linear": lambda x: nvfp4gemm.gated_linear(x, w, up),
@@ -165,7 +167,7 @@ class Calls(unittest.TestCase):
 
     def test_flops(self):
         two = ("gated_linear", "gated_linear into out", "grouped_gated_linear")
-        none = ("quantize", "quantize by rows", "with_scales", "slices")
+        none = ("quantize", "quantize by rows", "quantize by 4over6", "with_scales", "slices")
         for name, call in self.calls.items():
             with self.subTest(name), FlopCounterMode(display=False) as counter:
                 call(self.x)
