@@ -752,6 +752,9 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *                outside D is written. Rows of no group keep their bytes. With COUNTS, capacity is
  *                at least 1 and capacity * l at most m.
  *   group_alpha  replaces alpha, and group_alpha2 replaces alpha2; scalar_mode is HOST.
+ *   bias_group_stride
+ *                At least n: group g adds the bias from element g * bias_group_stride on, of bias
+ *                and of bias2 alike. 0: all groups add one. Only for a bias per column.
  *   empty        l, m or n = 0: success, nothing is enqueued.
  *   tiles        tiles_m * ceil(n/w) * K partitions is at most 2^31-1, where a tile has t tokens
  *                and w weights. With ENDS, tiles_m is e + (m-e)/t, where e = min(l, m). With COUNTS
@@ -760,7 +763,8 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *                the scales of A are LINEAR. scale_rows are not checked either: the kernel reads
  *                scales from the rows that they name.
  *   overlap      The rule of one product, where rows, scale_rows, group_alpha and group_alpha2 are
- *                inputs, too. The scales of A count as the most bytes that any rows can need:
+ *                inputs, too. A bias counts as (l-1) * bias_group_stride + n elements. The scales of
+ *                A count as the most bytes that any rows can need:
  *                nvfp4_grouped_scale_bytes(m, l, k, ...) bytes, or with COUNTS and 128X4
  *                nvfp4_scale_bytes_for(capacity, k, ...) bytes for each group. That holds even if
  *                your rows need fewer, and wherever scale_rows place the groups. */
@@ -779,6 +783,7 @@ typedef struct nvfp4_grouped_desc {
   int32_t rows_hint;                   /* typical rows of a group, for the planner; 0: unknown    */
   int32_t b_shared;                    /* 1: all groups use one B                                 */
   int32_t reserved[3];                 /* 0                                                       */
+  int64_t bias_group_stride;           /* elements from a group's bias to the next; 0: one bias   */
 } nvfp4_grouped_desc;
 #ifdef __cplusplus
 NVFP4_DEFINE_INIT_(nvfp4_grouped_desc)

@@ -12,7 +12,8 @@ namespace nvfp4 {
 struct GroupArrays {
   const int32_t *rows, *scale_rows;
   const float *alpha, *alpha2;
-  int64_t capacity;  // of nvfp4_grouped_desc; 0: ENDS
+  int64_t capacity;     // of nvfp4_grouped_desc; 0: ENDS
+  int64_t bias_stride;  // elements from a group's bias to the next; 0: all groups have one
 };
 
 enum class Caller {

@@ -52,10 +52,10 @@ nvfp4_gemm_desc product_of(const nvfp4_grouped_desc& grouped, const nvfp4_gemm_d
   g.c = forward(all.c, bytes_of_rows(all, begin, all.c_ld, all.c_type));
   g.d = static_cast<uint8_t*>(all.d) + bytes_of_rows(all, begin, all.d_ld, all.d_type);
   if (all.d_row_amax != nullptr) g.d_row_amax = all.d_row_amax + begin;
-  if (all.bias_axis == NVFP4_BIAS_AXIS_ROW) {
-    g.bias = forward(all.bias, begin * bytes_of(all.bias_type));
-    g.bias2 = forward(all.bias2, begin * bytes_of(all.bias_type));
-  }
+  const bool of_rows = all.bias_axis == NVFP4_BIAS_AXIS_ROW;
+  const int64_t first = of_rows ? begin : group * grouped.bias_group_stride;
+  g.bias = forward(all.bias, first * bytes_of(all.bias_type));
+  g.bias2 = forward(all.bias2, first * bytes_of(all.bias_type));
   if (grouped.group_alpha != nullptr) g.alpha = grouped.group_alpha[group];
   if (grouped.group_alpha2 != nullptr) g.alpha2 = grouped.group_alpha2[group];
   return g;

@@ -135,6 +135,7 @@ void fill_groups(const nvfp4_gemm_desc& desc, const GroupArrays& from, GroupPara
   groups->alpha = from.alpha;
   groups->alpha2 = from.alpha2;
   groups->capacity = static_cast<uint32_t>(from.capacity);
+  groups->bias_stride = from.bias_stride;
 }
 
 // Everything that can fail is done before the first launch.
@@ -203,7 +204,8 @@ nvfp4_status prepare_grouped(const Site& site, const CheckedGrouped& checked,
 
 GroupArrays group_arrays(const Plan& plan, const KernelParams& params) {
   const GroupParams& groups = *params.groups(plan);
-  return {groups.rows, groups.scale_rows, groups.alpha, groups.alpha2, groups.capacity};
+  return {groups.rows,   groups.scale_rows, groups.alpha,
+          groups.alpha2, groups.capacity,   groups.bias_stride};
 }
 
 nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepared,

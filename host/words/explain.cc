@@ -97,8 +97,8 @@ void add_gate(const nvfp4_gemm_desc& g, Text* text) {
   }
 }
 
-// The epilogue, in the order of its operations.
-void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
+// The epilogue, in the order of its operations. `bias_of_groups`: each group has its own.
+void add_epilogue(const nvfp4_gemm_desc& g, bool bias_of_groups, Text* text) {
   if (make_epilogue(g).kind == kEpiloguePlain) return;
   text->add("epilogue  alpha%s", g.scalar_mode == NVFP4_SCALARS_DEVICE ? " on the device" : "");
   if (g.a_tensor_scale != nullptr || g.a_tensor_scale_rows != 0) {
@@ -115,8 +115,9 @@ void add_epilogue(const nvfp4_gemm_desc& g, Text* text) {
               g.scalar_mode == NVFP4_SCALARS_DEVICE ? " unless beta on the device is 0" : "");
   }
   if (g.bias_type != NVFP4_TYPE_NONE) {
-    text->add(", bias %s by %s", type_text(g.bias_type),
-              g.bias_axis == NVFP4_BIAS_AXIS_ROW ? "row" : "column");
+    text->add(", bias %s by %s%s", type_text(g.bias_type),
+              g.bias_axis == NVFP4_BIAS_AXIS_ROW ? "row" : "column",
+              bias_of_groups ? " of each group" : "");
   }
   if (g.activation != NVFP4_ACTIVATION_NONE) {
     text->add(", %s", enumerator_word(Enumeration::activation, g.activation).text);
@@ -310,7 +311,7 @@ void add_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count, Te
   add_drivers(plan, older_row(checked, plan), text);
   add_geometry(info, plan, sm_count, text);
   add_scales(g, plan, text);
-  add_epilogue(g, text);
+  add_epilogue(g, false, text);
   add_store(g, plan, text);
   add_light(g, plan.arch().light, info, text);
   add_time(g, plan, info, text);
@@ -368,7 +369,7 @@ nvfp4_status explain_grouped(const CheckedGrouped& checked, const Plan& plan, in
       "%" PRIu32 " of tokens x %" PRIu32 " of weights\n",
       plan.tiles_m, plan.tiles_n);
   add_scales(g, plan, &text);
-  add_epilogue(g, &text);
+  add_epilogue(g, checked.known.bias_group_stride > 0, &text);
   add_grouped_reason(checked, &text);
   return finish(text, bytes);
 }

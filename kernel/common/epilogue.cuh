@@ -182,7 +182,8 @@ __device__ inline uint32_t type_of_c(const EpilogueParams& e, float beta) {
 }
 
 // Values that all rows of a thread's columns share. An earlier grid may write the scalars and the
-// bias. `alpha` is that of the product, or of the rows' group.
+// bias. `alpha` is that of the product, or of the rows' group, whose bias begins at element
+// `bias_first` of all biases.
 struct GeneralColumns {
   ColumnScale factors;
   float beta;
@@ -190,7 +191,7 @@ struct GeneralColumns {
   float bias[4];
 
   template <typename Params>
-  __device__ GeneralColumns(const Params& p, float alpha, uint32_t n)
+  __device__ GeneralColumns(const Params& p, float alpha, uint32_t n, int64_t bias_first = 0)
       : beta(0), c_type(kTypeNone), bias{0, 0, 0, 0} {
     const EpilogueParams& e = p.epilogue;
     if (n >= p.n) return;
@@ -200,8 +201,8 @@ struct GeneralColumns {
     c_type = type_of_c(e, beta);
     if (e.bias_type == kTypeNone || e.bias_per_row != 0) return;
     const uint32_t count = min(p.n - n, 4u);
-    unpack_four(load_bits_of_four(e.bias, e.bias_type, n, 1, count, false), e.bias_type, false,
-                bias);
+    unpack_four(load_bits_of_four(e.bias, e.bias_type, bias_first + n, 1, count, false),
+                e.bias_type, false, bias);
   }
 };
 

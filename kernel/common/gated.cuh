@@ -70,10 +70,11 @@ struct GatedColumns {
   }
 };
 
-// Loads four sums of row m from shared memory, scales them and adds the bias.
+// Loads four sums of row m from shared memory, scales them and adds the bias, which begins at
+// element `bias_first`.
 __device__ inline void load_scaled(const EpilogueParams& e, uint32_t at, float factor, float scale,
-                                   const void* bias, uint32_t m, uint32_t n, uint32_t count,
-                                   float (&x)[4]) {
+                                   const void* bias, int64_t bias_first, uint32_t m, uint32_t n,
+                                   uint32_t count, float (&x)[4]) {
   const float4 sum = ptx::ld_shared_v4_f32(at);
   x[0] = sum.x, x[1] = sum.y, x[2] = sum.z, x[3] = sum.w;
 #pragma unroll
@@ -83,13 +84,16 @@ __device__ inline void load_scaled(const EpilogueParams& e, uint32_t at, float f
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {
     const uint32_t index = per_row ? m : n + i;
-    x[i] = __fadd_rn(x[i], load_element(bias, e.bias_type, index, per_row || i < count));
+    x[i] =
+        __fadd_rn(x[i], load_element(bias, e.bias_type, bias_first + index, per_row || i < count));
   }
 }
 
-// The factors of the two sums, the host's or those of a group.
+// The factors of the two sums, the host's or those of a group, and the element of both arrays of
+// biases at which the group's begin.
 struct GateAlphas {
   float of_b, of_b2;
+  int64_t bias_first = 0;
 };
 
 // The sums with the rows of b2 are `apart` bytes after those with the rows of b. `factor` is a
@@ -113,8 +117,10 @@ __device__ __forceinline__ void store_gated(const Params& p, const GateParams& g
     const float a_scale =
         e.a_scale_per_row == 0 ? 1.0f : load_scalar(row_scale_at(p, rows.batch, m));
     float x[4], y[4];
-    load_scaled(e, rows.at, factor, of_b.of_row(a_scale), e.bias, m, n, count, x);
-    load_scaled(e, rows.at + apart, factor, of_b2.of_row(a_scale), gate.bias2, m, n, count, y);
+    load_scaled(e, rows.at, factor, of_b.of_row(a_scale), e.bias, alphas.bias_first, m, n, count,
+                x);
+    load_scaled(e, rows.at + apart, factor, of_b2.of_row(a_scale), gate.bias2, alphas.bias_first, m,
+                n, count, y);
     multiply_gated(e.activation % kTakesAmax, gate, x, y);
     if (has_amax(e)) amax.take(p, rows.batch, m, count, x);
     if (has_scales(e.d_type)) {

@@ -128,6 +128,11 @@ __device__ inline float alpha_of_group(const float* alphas, uint32_t group, floa
   return alphas == nullptr ? of_all : __uint_as_float(ptx::ld_global_b32_if(alphas + group, true));
 }
 
+// The element of the biases of all groups at which the group's begins.
+__device__ inline int64_t bias_of_group(const GroupParams& p, uint32_t group) {
+  return group * p.bias_stride;
+}
+
 // Finds the place of a row's scales in 128x4 tiles. Called by a whole warp. False if the row
 // belongs to no group.
 __device__ inline bool scale_row_of(const GroupParams& p, uint32_t row, uint32_t* scale_row) {

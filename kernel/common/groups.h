@@ -17,7 +17,8 @@ struct GroupParams {
   uint32_t count;             // groups
   uint32_t m;                 // rows that exist
   uint32_t capacity;          // rows from one group to the next; 0: from where the last one ends
+  int64_t bias_stride;        // elements from a group's bias to the next; 0: all groups have one
 };
-static_assert(sizeof(GroupParams) == 48 && NVFP4_OFFSET_IS(GroupParams, capacity, 40));
+static_assert(sizeof(GroupParams) == 56 && NVFP4_OFFSET_IS(GroupParams, bias_stride, 48));
 
 }  // namespace nvfp4

@@ -49,6 +49,11 @@ struct Cta {
   __device__ float alpha2() const {
     return of_group<&GroupParams::alpha2>(gated_params(p).gate.alpha2);
   }
+  // The element at which the product's biases begin, or those of the tile's group.
+  __device__ int64_t bias_first() const {
+    if constexpr (!Tile::kGrouped) return 0;
+    return bias_of_group(groups_of<Tile>(p), tile().batch);
+  }
   // Batch of A, C and D. All groups share one.
   __device__ uint32_t batch() const { return Tile::kGrouped ? 0 : tile().batch; }
   // The row of scales that belongs to the first token.

@@ -29,7 +29,8 @@ struct LaneColumn {
   // A column that changes no sum.
   __device__ LaneColumn() : scale(1) {}
   // An earlier grid may write the factors and the bias. They are loaded before the sums are ready.
-  __device__ LaneColumn(const Sm100Params& p, float alpha, uint32_t n) {
+  // The bias of the rows' group begins at element `bias_first`.
+  __device__ LaneColumn(const Sm100Params& p, float alpha, uint32_t n, int64_t bias_first = 0) {
     const EpilogueParams& e = p.epilogue;
     scale = alpha;
     if (e.kind <= kEpilogueBf16) return;
@@ -38,7 +39,7 @@ struct LaneColumn {
     if (n >= p.n) return;
     factors = ColumnScale(e, alpha, n);
     scale = row_scales ? 1.0f : factors.scale;
-    if (e.bias_type != kTypeNone) bias = load_element(e.bias, e.bias_type, n, true);
+    if (e.bias_type != kTypeNone) bias = load_element(e.bias, e.bias_type, bias_first + n, true);
   }
   __device__ float finish(float sum) const { return __fadd_rn(__fmul_rn(scale, sum), bias); }
 };

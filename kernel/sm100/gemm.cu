@@ -120,7 +120,8 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   __syncwarp();
   if constexpr (Tile::kGated) {
     wait_for_sums(cta);
-    drain_gated<Tile>({cta.alpha(), cta.alpha2()}, m, cta.row_end(), sums, boxes, half);
+    drain_gated<Tile>({cta.alpha(), cta.alpha2(), cta.bias_first()}, m, cta.row_end(), sums, boxes,
+                      half);
     release_accumulator(cta, lane);
   } else if constexpr (kGeneral) {
     if (kScales && p.epilogue.kind == kEpilogueScaled) {
@@ -129,11 +130,12 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
       drain_scaled<Tile>(column, m, sums, boxes, half);
     } else {
       wait_for_sums(cta);
-      drain_general<Tile, kScales>(cta.alpha(), m, cta.row_end(), sums, boxes, half);
+      drain_general<Tile, kScales>(cta.alpha(), cta.bias_first(), m, cta.row_end(), sums, boxes,
+                                   half);
     }
     release_accumulator(cta, lane);
   } else {
-    const LaneColumn column(p, cta.alpha(), n_first + lane);
+    const LaneColumn column(p, cta.alpha(), n_first + lane, cta.bias_first());
     const Rows to(p, batch, n_first, cta.row_end());
     wait_for_sums(cta);
     drain<Tile>(column, to, m, sums, boxes, half, cta.walk.accumulator(),

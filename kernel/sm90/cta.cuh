@@ -165,6 +165,12 @@ __device__ float alpha_of(const Sm90Params& p, uint32_t batch) {
   return Tile::kGrouped ? alpha_of_group(groups_of<Tile>(p).alpha, batch, p.alpha) : p.alpha;
 }
 
+// The element at which the product's bias begins, or that of the group.
+template <typename Tile>
+__device__ int64_t bias_first_of(const Sm90Params& p, uint32_t batch) {
+  return Tile::kGrouped ? bias_of_group(groups_of<Tile>(p), batch) : 0;
+}
+
 // Whether CTAs share tiles along K.
 template <typename Tile>
 __device__ bool splits_k(const Sm90Params& p) {

@@ -161,13 +161,19 @@ struct Epilogue90 {
   }
 };
 
+// What all rows of the product, or of a group of it, share in columns from n on.
+template <typename Tile>
+__device__ GeneralColumns columns_of(const Sm90Params& p, uint32_t batch, uint32_t n) {
+  return {p, alpha_of<Tile>(p, batch), n, bias_first_of<Tile>(p, batch)};
+}
+
 // Stores the sums that a thread has left for the general epilogue. A kernel has this code only
 // once.
 template <typename Tile, uint32_t kRowsOfC>
 __device__ void store_general_90(const Sm90Params& p, SumRows rows) {
   if (!has_general_epilogue<Tile>(p)) return;
   if (rows.m < rows.m_end) {
-    const GeneralColumns columns(p, alpha_of<Tile>(p, rows.batch), rows.n);
+    const GeneralColumns columns = columns_of<Tile>(p, rows.batch, rows.n);
     if (Tile::kGrouped) rows.batch = 0;  // A, C and D have no batches
     store_general<kRowsOfC>(p, rows, columns, decoding_scale<Tile>(p));
   }
@@ -178,7 +184,7 @@ __device__ void store_general_90(const Sm90Params& p, SumRows rows) {
 // spills one or two.
 template <typename Tile>
 __device__ __noinline__ void call_store_general(const Sm90Params& p, SumRows rows) {
-  const GeneralColumns columns(p, alpha_of<Tile>(p, rows.batch), rows.n);
+  const GeneralColumns columns = columns_of<Tile>(p, rows.batch, rows.n);
   if (Tile::kGrouped) rows.batch = 0;
   store_general(p, rows, columns, decoding_scale<Tile>(p));
 }

@@ -221,6 +221,39 @@ TEST_CASE("grouped: C and bias and activation and scalars are those of the row",
   CHECK(run_grouped(device) == single_products(gpu, problem, set));
 }
 
+// D in 16 bits is stored by the fast epilogue where there is one, D in 32 bits by the general one.
+TEST_CASE("grouped: each group adds its own bias and none of those beside it", "[grouped]") {
+  USE_GPU(gpu);
+  const GroupedTile tile = EACH_GROUPED_TILE;
+  const int32_t type = GENERATE(NVFP4_TYPE_BF16, NVFP4_TYPE_F32);
+  GroupedProblem problem({45, 70, 80, tile.a_type}, {0, 19, 20, 20, 41, 41}, 59,
+                         support::Data::exact);
+  problem.fields.d_type = type;
+  const GroupBiases biases(gpu, problem, type);
+  const auto set = [&](nvfp4_gemm_desc& g, const void* bias) {
+    g.bias = bias, g.bias_type = type, g.bias_axis = NVFP4_BIAS_AXIS_COLUMN;
+    if (type == NVFP4_TYPE_F32) g.activation = NVFP4_ACTIVATION_RELU;
+  };
+  DeviceGrouped device(gpu, problem);
+  set(device.gemm, biases.device.pointer());
+  device.grouped.bias_group_stride = biases.stride;
+  device.gemm.variant = tile.variant;
+  CAPTURE(tile.variant, type);
+  const std::vector<uint8_t> d = run_grouped(device);
+  CHECK(d == single_products(gpu, problem, [&](nvfp4_gemm_desc& g, int64_t begin) {
+          set(g, biases.of_rows(begin));
+          take_tile(tile, g);
+        }));
+  CHECK(d == grouped_reference(problem, device, &biases));
+  const support::Plan plan(device.grouped);
+  nvfp4_gemm_addresses addresses = support::no_addresses();
+  addresses.bias = device.gemm.bias;
+  device.clear_d();
+  REQUIRE(plan.run(addresses) == NVFP4_SUCCESS);
+  CHECK(device.d() == d);
+  CHECK(device.guards_intact());
+}
+
 TEST_CASE("grouped: a plan runs with other ends and in a graph that reads them", "[grouped]") {
   USE_GPU_FOR_GROUPS(gpu);
   const GroupedProblem first({18, 66, 64, narrow_type()}, {5, 18}, 58);

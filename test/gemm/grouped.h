@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -224,6 +225,52 @@ class DeviceGrouped {
   std::unique_ptr<support::DeviceBuffer> alphas_, alphas2_, scale_rows_, workspace_;
 };
 
+// Biases fp32 or bf16 of all groups, n values each from every n + 3rd on. Those of groups without
+// rows, and all between, are NaN.
+struct GroupBiases {
+  int64_t stride;
+  std::vector<uint8_t> host;
+  support::DeviceBuffer device;
+
+  GroupBiases(const Gpu& gpu, const GroupedProblem& problem, int32_t type)
+      : stride(problem.sizes.n + 3),
+        host(size_t(problem.groups() * stride * support::bytes_of_type(type)), 0xFF),
+        device(gpu.driver, filled(problem, type)),
+        size_(support::bytes_of_type(type)),
+        problem_(problem) {}
+  GroupBiases(const GroupBiases&) = delete;
+
+  // Where the bias begins of the group with rows whose rows begin there.
+  const void* of_rows(int64_t begin) const {
+    int64_t group = 0;
+    while (problem_.begin(group) != begin || problem_.end(group) == begin) ++group;
+    return static_cast<const uint8_t*>(device.pointer()) + group * stride * size_;
+  }
+
+ private:
+  const std::vector<uint8_t>& filled(const GroupedProblem& problem, int32_t type) {
+    for (int64_t group = 0; group < problem.groups(); ++group) {
+      if (problem.end(group) == problem.begin(group)) continue;
+      for (int64_t i = 0; i < problem.sizes.n; ++i) {
+        const float value = float((group * 37 + i * 5) % 29) / 8 - 1.5f;  // exact in bf16
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        uint8_t* const at = host.data() + (group * stride + i) * support::bytes_of_type(type);
+        if (type == NVFP4_TYPE_F32) {
+          memcpy(at, &bits, 4);
+        } else {
+          const uint16_t half = uint16_t(bits >> 16);
+          memcpy(at, &half, 2);
+        }
+      }
+    }
+    return host;
+  }
+
+  int64_t size_;
+  const GroupedProblem& problem_;
+};
+
 // What else a test asks of the single product whose rows begin there.
 using Change = std::function<void(nvfp4_gemm_desc&, int64_t begin)>;
 
@@ -265,7 +312,8 @@ inline std::vector<uint8_t> run_grouped(const DeviceGrouped& device) {
 
 // D as nvfp4_grouped_reference leaves it; rows of no group 0xFF.
 inline std::vector<uint8_t> grouped_reference(const GroupedProblem& problem,
-                                              const DeviceGrouped& device) {
+                                              const DeviceGrouped& device,
+                                              const GroupBiases* biases = nullptr) {
   const support::Operand &a = problem.tokens.a, &b = problem.weights.b;
   const support::Operand b2 = problem.fields.gated() ? problem.weights2() : b;
   const std::vector<uint8_t> a_scales = problem.token_scales();
@@ -278,6 +326,8 @@ inline std::vector<uint8_t> grouped_reference(const GroupedProblem& problem,
   host.a_scales = a.quantized() ? a_scales.data() : nullptr;
   host.b = b.codes.data(), host.b_scales = b_scales.data(), host.d = d.data();
   if (host.b2 != nullptr) host.b2 = b2.codes.data(), host.b2_scales = b2_scales.data();
+  if (biases != nullptr) host.bias = biases->host.data();
+  if (biases != nullptr && host.b2 != nullptr) host.bias2 = biases->host.data();
   nvfp4_grouped_desc grouped = device.grouped;
   grouped.gemm = &host, grouped.rows = problem.ends.data();
   if (grouped.scale_rows != nullptr) grouped.scale_rows = scale_rows.data();

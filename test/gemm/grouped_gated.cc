@@ -126,6 +126,31 @@ TEST_CASE("grouped gated: both biases and tensor scales and GELU and maxima are 
   }
 }
 
+TEST_CASE("grouped gated: each group adds its own biases and none of those beside it",
+          "[grouped][gated]") {
+  USE_GPU(gpu);
+  const GroupedTile tile = EACH_TILE;
+  const int32_t type = GENERATE(NVFP4_TYPE_BF16, NVFP4_TYPE_F32);
+  GroupedProblem problem =
+      swiglu({45, 70, 80, tile.a_type}, {0, 19, 20, 20, 41, 41}, 88, support::Data::exact);
+  problem.fields.d_type = type;
+  const GroupBiases biases(gpu, problem, type);
+  const auto set = [&](nvfp4_gemm_desc& g, const void* bias) {
+    g.bias = g.bias2 = bias, g.bias_type = type, g.bias_axis = NVFP4_BIAS_AXIS_COLUMN;
+  };
+  DeviceGrouped device(gpu, problem);
+  set(device.gemm, biases.device.pointer());
+  device.grouped.bias_group_stride = biases.stride;
+  device.gemm.variant = tile.variant;
+  CAPTURE(tile.variant, type);
+  const std::vector<uint8_t> d = run_grouped(device);
+  CHECK(d == single_products(gpu, problem, [&](nvfp4_gemm_desc& g, int64_t begin) {
+          set(g, biases.of_rows(begin));
+          take_tile(tile, g);
+        }));
+  CHECK(d == grouped_reference(problem, device, &biases));
+}
+
 TEST_CASE("grouped gated: a plan runs with other ends and matrices and factors",
           "[grouped][gated]") {
   USE_GPU_FOR_GROUPS(gpu);

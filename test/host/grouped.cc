@@ -204,6 +204,40 @@ TEST_CASE("grouped: fields of a D with scales are unset", "[grouped]") {
   }
 }
 
+TEST_CASE("grouped: a bias of each group is a bias per column with room for its columns",
+          "[grouped]") {
+  using Gemm = nvfp4_gemm_desc;
+  const auto answer = [](const std::function<void(Grouped&, Gemm&)>& change) {
+    const nvfp4_status status = changed(change);
+    return status == NVFP4_SUCCESS ? std::string("accepted") : std::string(nvfp4_last_error());
+  };
+  const auto with = [](Grouped& x, Gemm& g, int64_t stride, int32_t axis) {
+    x.bias_group_stride = stride, g.bias_type = NVFP4_TYPE_BF16, g.bias_axis = axis;
+  };
+  const auto by_column = [&](int64_t stride) {
+    return answer([&](Grouped& x, Gemm& g) { with(x, g, stride, NVFP4_BIAS_AXIS_COLUMN); });
+  };
+  CHECK(by_column(4096) == "accepted");
+  CHECK(by_column(4097) == "accepted");
+  CHECK(by_column(4095) == "bias_group_stride = 4095 is less than n = 4096");
+  CHECK(by_column(-4096) == "bias_group_stride = -4096 is negative; 0 to 9223372036854775807");
+  CHECK(by_column(INT64_MAX / 7).rfind("bias", 0) == 0);  // ends beyond the address space
+  CHECK(by_column(INT64_MAX).rfind("bias", 0) == 0);
+  CHECK(answer([&](Grouped& x, Gemm& g) { with(x, g, 0, NVFP4_BIAS_AXIS_ROW); }) == "accepted");
+  CHECK(answer([&](Grouped& x, Gemm& g) { with(x, g, 4096, NVFP4_BIAS_AXIS_ROW); }) ==
+        "bias_group_stride = 4096 must be 0 where bias_axis = NVFP4_BIAS_AXIS_ROW");
+  CHECK(answer([&](Grouped& x, Gemm&) { x.bias_group_stride = 4096; }) ==
+        "bias_group_stride = 4096 must be 0 where bias_type = NVFP4_TYPE_NONE");
+  Experts x;
+  with(x.grouped, x.gemm, 4096, NVFP4_BIAS_AXIS_COLUMN);
+  char text[4096];
+  REQUIRE(nvfp4_grouped_explain(&x.grouped, 90, 132, text, sizeof text) == NVFP4_SUCCESS);
+  CHECK(std::string(text).find("bias bf16 by column of each group") != std::string::npos);
+  x.grouped.bias_group_stride = 0;
+  REQUIRE(nvfp4_grouped_explain(&x.grouped, 90, 132, text, sizeof text) == NVFP4_SUCCESS);
+  CHECK(std::string(text).find("of each group") == std::string::npos);
+}
+
 TEST_CASE("grouped: one B for all groups is asked for by b_shared", "[grouped]") {
   using Gemm = nvfp4_gemm_desc;
   const auto answer = [](const std::function<void(Grouped&, Gemm&)>& change) {

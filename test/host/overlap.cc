@@ -192,6 +192,9 @@ Product draw_product(Random& random) {
   if (!p.is_grouped) g.a_tensor_scale_rows = int32_t(random.below(2));
   if (random.below(2) == 0) g.bias_type = NVFP4_TYPE_F16 + int32_t(random.below(3));
   g.bias_axis = int32_t(random.below(2));
+  if (p.is_grouped && g.bias_type != 0 && g.bias_axis == NVFP4_BIAS_AXIS_COLUMN) {
+    p.grouped.bias_group_stride = int64_t(random.below(2)) * (g.n + int64_t(random.below(3)));
+  }
   return p;
 }
 
@@ -239,7 +242,8 @@ void add_inputs(Product* p, Call* call) {
   }
   if (g.bias_type != 0) {
     const int64_t size = kElementBytes[g.bias_type];
-    const int64_t bytes = (g.bias_axis == NVFP4_BIAS_AXIS_COLUMN ? g.n : g.m) * size;
+    const int64_t others = p->is_grouped ? (g.l - 1) * p->grouped.bias_group_stride : 0;
+    const int64_t bytes = (others + (g.bias_axis == NVFP4_BIAS_AXIS_COLUMN ? g.n : g.m)) * size;
     call->add("bias", &g, &Gemm::bias, bytes, false, size);
     if (p->gated) call->add("bias2", &g, &Gemm::bias2, bytes, false, size);
   }

@@ -83,6 +83,20 @@ nvfp4_status check_scale_rows(const int32_t* scale_rows, const nvfp4_gemm_desc& 
               enumerator_name(Enumeration::scale_layout, g.a_scale_layout));
 }
 
+// A bias per row belongs to the rows of all groups, whatever their group is.
+nvfp4_status check_bias_stride(int64_t stride, const nvfp4_gemm_desc& g) {
+  NVFP4_TRY(rule_range("bias_group_stride", stride, INT64_MAX));
+  const bool there = g.bias_type != NVFP4_TYPE_NONE;
+  if (stride == 0) return NVFP4_SUCCESS;
+  if (there && g.bias_axis == NVFP4_BIAS_AXIS_COLUMN) {
+    return rule_at_least("bias_group_stride", stride, "n", g.n);
+  }
+  return fail(NVFP4_STATUS_INVALID_VALUE, "bias_group_stride = %" PRId64 " must be 0 where %s = %s",
+              stride, there ? "bias_axis" : "bias_type",
+              there ? enumerator_name(Enumeration::bias_axis, g.bias_axis)
+                    : enumerator_name(Enumeration::type, g.bias_type));
+}
+
 nvfp4_status check_grouped_gemm(const nvfp4_gemm_desc& g) {
   if (g.k == 0) return not_there("k = 0");
   if (format_of_d(g.d_type) != nullptr) return not_there("a d_type with generated scales");
@@ -109,7 +123,8 @@ nvfp4_status check_grouped_kind(const nvfp4_grouped_desc* desc, Caller caller,
   NVFP4_TRY(check_grouped_gemm(*gemm));
   NVFP4_TRY(check_capacity(*known, *gemm));
   NVFP4_TRY(check_group_alphas(known->group_alpha, known->group_alpha2, *gemm));
-  return check_scale_rows(known->scale_rows, *gemm);
+  NVFP4_TRY(check_scale_rows(known->scale_rows, *gemm));
+  return check_bias_stride(known->bias_group_stride, *gemm);
 }
 
 // Arrays with 4 bytes for each group.
@@ -124,7 +139,8 @@ nvfp4_status check_group_arrays(const nvfp4_gemm_desc& gemm, const GroupArrays& 
 }
 
 GroupArrays group_arrays(const nvfp4_grouped_desc& desc) {
-  return {desc.rows, desc.scale_rows, desc.group_alpha, desc.group_alpha2, desc.capacity};
+  return {desc.rows,         desc.scale_rows, desc.group_alpha,
+          desc.group_alpha2, desc.capacity,   desc.bias_group_stride};
 }
 
 nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,

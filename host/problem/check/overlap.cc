@@ -95,6 +95,19 @@ nvfp4_status add_factors(const nvfp4_gemm_desc& g, Buffers* buffers) {
   return NVFP4_SUCCESS;
 }
 
+// Each group may have biases of its own.
+nvfp4_status add_biases(const nvfp4_gemm_desc& g, const GroupArrays* groups, Buffers* buffers) {
+  const int64_t one = g.bias_axis == NVFP4_BIAS_AXIS_COLUMN ? g.n : g.m;
+  const bool several = groups != nullptr && groups->bias_stride > 0;
+  int64_t values, bytes;
+  if (!extent(several ? g.l : 1, several ? groups->bias_stride : 0, one, &values) ||
+      !multiply(values, bytes_of_type(g.bias_type), &bytes)) {
+    return too_far("bias");
+  }
+  NVFP4_TRY(buffers->add_if_given("bias", g.bias, bytes, Use::read));
+  return buffers->add_if_given("bias2", g.bias2, bytes, Use::read);
+}
+
 nvfp4_status add_groups(const nvfp4_gemm_desc& g, const GroupArrays& groups, Buffers* buffers) {
   NVFP4_TRY(add_words("rows", groups.rows, g.l, Use::read, buffers));
   NVFP4_TRY(add_words("scale_rows", groups.scale_rows, g.l, Use::read, buffers));
@@ -110,10 +123,7 @@ nvfp4_status add_inputs(const nvfp4_gemm_desc& g, const GroupArrays* groups, boo
     if (is_gated(g)) NVFP4_TRY(add_operand(operand_b2(g), nullptr, buffers));
   }
   NVFP4_TRY(add_factors(g, buffers));
-  const int64_t values = g.bias_axis == NVFP4_BIAS_AXIS_COLUMN ? g.n : g.m;
-  const int64_t bias_bytes = values * bytes_of_type(g.bias_type);
-  NVFP4_TRY(buffers->add_if_given("bias", g.bias, bias_bytes, Use::read));
-  NVFP4_TRY(buffers->add_if_given("bias2", g.bias2, bias_bytes, Use::read));
+  NVFP4_TRY(add_biases(g, groups, buffers));
   if (groups != nullptr) NVFP4_TRY(add_groups(g, *groups, buffers));
   if (!has_c(g, sizes_alone) || (c_is_d(g) && !sizes_alone)) return NVFP4_SUCCESS;
   return add_matrix(g, "c", g.c, g.c_type, g.c_ld, g.c_batch_stride, Use::read, buffers);

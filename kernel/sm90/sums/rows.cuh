@@ -160,7 +160,7 @@ __device__ void store_general_rows(const Sm90Params& p, const TileCoordinate& ti
   const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + lane * 4;
   const uint32_t mine = at + warp * kRowBytes + (lane ^ warp) * 16;
   const uint32_t m_end = row_end<Tile>(p, tile);
-  const GeneralColumns columns(p, alpha_of<Tile>(p, tile.batch), n);
+  const GeneralColumns columns = columns_of<Tile>(p, tile.batch, n);
   const uint32_t batch = Tile::kGrouped ? 0 : tile.batch;  // batch of A, C and D
   const auto rows_from = [&](uint32_t first) {
     const uint32_t m = m_first + first;

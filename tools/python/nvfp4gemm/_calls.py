@@ -291,7 +291,7 @@ def grouped_linear(x: AnyArray | Packed, ends: AnyArray, weights: Stack,
               at; the last is at most the rows of x. What is beyond is cut, and rows of no group are
               not written: in a result that the call makes they hold anything
     weights   a Stack, of groups of [n, k]
-    bias      [n], of all groups
+    bias      [n], of all groups, or [groups, n]
     rows_hint how many rows a usual group has; it selects the tile, which changes the speed and, on
               9.0, the order along K
     quantize_input
@@ -327,7 +327,8 @@ def grouped_gated_linear(x: AnyArray | Packed, ends: AnyArray, gate: Stack, up: 
 
     x, ends, rows_hint, quantize_input    as grouped_linear() has them; on 9.0 no float16
     gate, up                              Stacks that are alike, of groups of [n, k]
-    gate_bias, up_bias                    [n], of all groups; both or neither, of one type
+    gate_bias, up_bias                    [n], of all groups, or [groups, n]; both or neither, of
+                                          one type and shape
     activation, limit, alpha, beta        as gated_linear() has them
 
     Arrays are used, copied and refused as by mm(). There are no gradients; torch.autocast changes

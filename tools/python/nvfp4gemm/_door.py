@@ -201,6 +201,17 @@ class Door:
             x = self.arrays.copy(x)
         return x
 
+    def vectors(self, x: Array, what: str, groups: int, n: int) -> Array:
+        """[n] of all groups; or [groups, n], one after the other."""
+        if getattr(x, "ndim", 1) != 2:
+            return self.vector(x, what, n)
+        x = self.floats(x, what)
+        if tuple(x.shape) != (groups, n):
+            raise ValueError(f"{what} is {tuple(x.shape)}, expected ({n},) or ({groups}, {n})")
+        if self.arrays.strides(x) != (n, 1) or not self._aligned(x, self.arrays.itemsize(x)):
+            x = self.arrays.copy(x)
+        return x
+
     def result(self, x: Array, what: str, rows: int, columns: int) -> tuple[Array, int]:
         """(x [..., columns] as [rows, columns] to be written where it is, its order)."""
         if self._dense(x, _FLOATS) and x.shape == (rows, columns) and self.arrays.writable(x):

@@ -147,9 +147,10 @@ def _same(one: object, other: object, what: str, names: Sequence[str]) -> None:
         raise ValueError(f"{names[0]} has {what} {one}, {names[1]} has {what} {other}")
 
 
-def beside(door: Door, b: Matrix, n: int, bias: Any, gate: Gate, name: str) -> Gate:
+def beside(door: Door, b: Matrix, n: int, bias: Any, gate: Gate, name: str,
+           groups: int | None = None) -> Gate:
     """The gate, its operands through the door: the library reads b2 as it does b, which has n
-    columns of the result."""
+    columns of the result, and bias2 as bias."""
     b2, names = gate.b2, ("gate", name)
     door.together(b2.codes, name)
     if not door.gpu:
@@ -164,8 +165,10 @@ def beside(door: Door, b: Matrix, n: int, bias: Any, gate: Gate, name: str) -> G
         raise ValueError("gate_bias and up_bias are given together or not at all")
     bias2 = gate.bias2
     if bias2 is not None:
-        bias2 = door.vector(bias2, "up_bias", n)
+        bias2 = (door.vector(bias2, "up_bias", n) if groups is None else
+                 door.vectors(bias2, "up_bias", groups, n))
         _same(bias.dtype, bias2.dtype, "type", ("gate_bias", "up_bias"))
+        _same(tuple(bias.shape), tuple(bias2.shape), "shape", ("gate_bias", "up_bias"))
     if codes_ld(door.arrays, b) != codes_ld(door.arrays, b2):
         b2 = b2.replace(codes=door.arrays.copy(b2.codes[:, :row_bytes(b2.k)]))
         if codes_ld(door.arrays, b) != codes_ld(door.arrays, b2):

@@ -48,7 +48,7 @@ class Experts(torch.nn.Module):
                     the input_scale of the weights, so that no row changes another (9.0, 10.x and
                     the CPU)
 
-    Raises Refused where experts differ in what a grouped product has once: bias, input_scale; and
+    Raises Refused where experts differ in what a grouped product has once, the input_scale; and
     where a matrix has several tensor scales. state_dict() has codes, scales (128x4) and
     tensor_scale [experts] of gate, up and down, or in its place a key of the format's name, the
     biases, and where tokens are quantized input_scale. There are no gradients.
@@ -80,7 +80,7 @@ class Experts(torch.nn.Module):
             raise Refused("input_scale", "gate and up have different input_scales; a gated product "
                           "takes one x")
         for name, bias in zip(_PARTS, (gate_bias, up_bias, down_bias)):
-            self.register_buffer(f"{name}_bias", None if bias is None else _one_bias(name, bias))
+            self.register_buffer(f"{name}_bias", None if bias is None else bias.detach().clone())
 
     def _hold(self, name: str, matrices: Sequence[Packed]) -> None:
         stacked = _stacked(name, matrices)
@@ -186,14 +186,6 @@ def _input_scale(name: str, matrices: Sequence[Packed]) -> float | None:
     return scales.pop()
 
 
-def _one_bias(name: str, bias: torch.Tensor) -> torch.Tensor:
-    """[n] of a bias [experts, n] that is the same for all."""
-    if bool((bias != bias[:1]).any()):
-        raise Refused("bias", f"{name}_bias differs from expert to expert; a grouped product has "
-                      "one for all")
-    return bias[0].detach().clone()
-
-
 # ---- blocks of a model ----
 
 def blocks_of(model: torch.nn.Module) -> dict[str, Any]:
@@ -269,7 +261,6 @@ def of_state(module: Any, name: str, state: Mapping[str, torch.Tensor], *,
     _check_shapes(module, name, parts)
     biases = [state.get(f"{part}_bias") for part in _PARTS]
     _check_biases(module, name, biases)
-    biases = [None if bias is None else bias.expand(module.num_experts, -1) for bias in biases]
     gate, up, down = parts
     return Experts(gate, up, down, *biases, quantize_input=quantize_input,
                    **_gate_of(module, name))

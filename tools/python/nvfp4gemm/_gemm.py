@@ -141,6 +141,9 @@ def describe_grouped(arrays: Arrays, operands: Any, ends: Array, rows_hint: int,
     desc.b_batch_stride = b.rows_of_a_group * codes_ld(arrays, b)
     desc.b_scales_batch_stride_bytes = b.bytes_of_a_group
     alpha, alpha2 = (None if one is None else arrays.address(one) for one in alphas)
+    bias = operands[4]
+    each = bias is not None and bias.ndim == 2
     return desc, abi.GroupedDescFields(
         gemm=abi.addressof(desc), rows=arrays.address(ends), rows_kind=abi.ROWS_ENDS,
-        rows_hint=rows_hint, group_alpha=alpha, group_alpha2=alpha2)
+        rows_hint=rows_hint, group_alpha=alpha, group_alpha2=alpha2,
+        bias_group_stride=desc.n if each else 0)

@@ -139,12 +139,12 @@ def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array 
     numbers, rows_hint = with_floats(numbers), size(rows_hint, "rows_hint")
     ends = door.counts(ends, "ends", b.groups)
     if bias is not None:
-        bias = door.vector(bias, "bias" if gate is None else "gate_bias", n)
+        bias = door.vectors(bias, "bias" if gate is None else "gate_bias", b.groups, n)
     if gate is not None:
         groups = getattr(gate.b2, "groups", None)
         if groups != b.groups:
             raise ValueError(f"gate has {b.groups} groups, up has {groups}")
-        gate = beside(door, b, n, bias, gate, "up")
+        gate = beside(door, b, n, bias, gate, "up", groups)
     d, order = None, abi.ROW_MAJOR
     if out is not None:
         d, order = door.result(out, "out", m, n)

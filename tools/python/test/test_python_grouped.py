@@ -56,6 +56,26 @@ class Grouped(unittest.TestCase):
                         x, ends, matrices, bias=self.bias, activation="silu", alpha=0.7,
                         out_dtype=np.float32))
 
+    def test_each_group_adds_its_own_bias(self):
+        """NaN in those of the others changes nothing."""
+        matrices, ends = self.matrices(), ENDS[0]
+        biases, begin, expected = floats(21, 6, N), 0, []
+        for end, weight, bias in zip(ends, matrices, biases):
+            if end == begin:
+                bias[:] = np.nan
+            expected.append(nvfp4gemm.mm(self.x[begin:end], weight, bias=bias, alpha=0.7,
+                                         batch_invariant=True, out_dtype=np.float32))
+            begin = end
+        for given in (biases, np.repeat(biases, 2, axis=0)[::2]):  # which is copied
+            found = nvfp4gemm.grouped_linear(
+                self.x, np.array(ends, np.int32), nvfp4gemm.stack(matrices), given, alpha=0.7,
+                out_dtype=np.float32)
+            np.testing.assert_array_equal(found, np.concatenate(expected))
+        for wrong in (biases[:5], biases[:, :-1], biases[None]):
+            with self.assertRaisesRegex(ValueError, "bias is .*expected .40,"):
+                nvfp4gemm.grouped_linear(self.x, np.array(ends, np.int32),
+                                         nvfp4gemm.stack(matrices), wrong)
+
     def test_tensor_scales_are_kept(self):
         alike, differ = self.matrices(scales=SCALES[:1] * 6), self.matrices()
         self.assertEqual(nvfp4gemm.stack(alike).tensor_scale, alike[0].tensor_scale)
@@ -186,6 +206,20 @@ class Gated(unittest.TestCase):
                 np.testing.assert_array_equal(
                     found, self.of_one(x, ends, pairs, out_dtype=np.float32))
 
+    def test_each_group_adds_its_own_biases(self):
+        ends, biases, begin, expected = ENDS[2], (floats(21, 6, N), floats(22, 6, N)), 0, []
+        for end, gate, up, *own in zip(ends, *self.pairs, *biases):
+            expected.append(nvfp4gemm.gated_linear(self.x[begin:end], gate, up, *own,
+                                                   out_dtype=np.float32))
+            begin = end
+        call = nvfp4gemm.grouped_gated_linear
+        operands = self.x, np.array(ends, np.int32), self.gate, self.up
+        np.testing.assert_array_equal(call(*operands, *biases, out_dtype=np.float32),
+                                      np.concatenate(expected))
+        for wrong in ((biases[0], self.biases[1]), (self.biases[0], biases[1])):
+            with self.assertRaisesRegex(ValueError, "gate_bias has shape .*, up_bias has shape"):
+                call(*operands, *wrong)
+
     def test_quantized_input_and_codes_that_lie_apart(self):
         ends = np.array(ENDS[0], np.int32)
         packed = nvfp4gemm.quantize(self.x, scale_layout="linear")
@@ -259,6 +293,7 @@ class OnTorch(gpus.OnTorch):
         for device in self.devices:
             x = torch.from_numpy(floats(1, 9, K)).to(device).bfloat16()
             bias = torch.from_numpy(floats(2, N)).to(device)
+            each = torch.from_numpy(floats(2, 6, N)).to(device)
             weights = nvfp4gemm.stack(self.matrices(device))
             ups = nvfp4gemm.stack(self.matrices(device)[::-1])
             ends = torch.tensor(ENDS[0], dtype=torch.int32, device=device)
@@ -270,8 +305,10 @@ class OnTorch(gpus.OnTorch):
                     out_dtype=torch.float32, rows_hint=3),
                 lambda x, ends: nvfp4gemm.grouped_linear(x, ends, weights, quantize_input=True),
                 lambda x, ends: nvfp4gemm.grouped_linear(a, ends, weights, out=out) + x.sum(),
+                lambda x, ends: nvfp4gemm.grouped_linear(x, ends, weights, each) * 2,
                 lambda x, ends: nvfp4gemm.grouped_gated_linear(x, ends, weights, ups, bias, bias,
-                                                               limit=7) * 2)
+                                                               limit=7) * 2,
+                lambda x, ends: nvfp4gemm.grouped_gated_linear(x, ends, weights, ups, each, each))
             for i, layer in enumerate(cases):
                 with self.subTest(device=device, case=i):
                     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")

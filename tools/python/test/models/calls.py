@@ -27,7 +27,8 @@ def arrays_of(desc, grouped):
     else:
         sizes.update(a=desc.m * desc.a_ld // 2, a_scales=desc.m * desc.k // block)
     if desc.bias_type:
-        sizes["bias"] = sizes["bias2"] = desc.n * BYTES[desc.bias_type]
+        biases = desc.l if grouped.bias_group_stride else 1
+        sizes["bias"] = sizes["bias2"] = biases * desc.n * BYTES[desc.bias_type]
     found = {name: ctypes.string_at(getattr(desc, name), size) for name, size in sizes.items()
              if getattr(desc, name)}
     found.update({name: ctypes.string_at(getattr(grouped, name), 4 * desc.l) for name in OF_GROUPS
@@ -35,13 +36,14 @@ def arrays_of(desc, grouped):
     return found
 
 
-def grouped_desc(desc, rows_hint, at):
-    """The GroupedDesc of desc, with both's arrays at these addresses."""
+def grouped_desc(desc, call, at):
+    """The GroupedDesc of desc, which is the Call's, with both's arrays at these addresses."""
     for name, address in at.items():
         if name not in OF_GROUPS:
             setattr(desc, name, address)
     return abi.GroupedDescFields(
-        gemm=abi.addressof(desc), rows_kind=abi.ROWS_ENDS, rows_hint=rows_hint,
+        gemm=abi.addressof(desc), rows_kind=abi.ROWS_ENDS, rows_hint=call.rows_hint,
+        bias_group_stride=call.bias_group_stride,
         **{name: at[name] for name in OF_GROUPS if name in at})
 
 
@@ -57,6 +59,7 @@ class Call:
             if name not in OF_GROUPS:
                 setattr(desc, name, None)
         self.fields, self.rows_hint = bytes(desc), grouped.rows_hint
+        self.bias_group_stride = grouped.bias_group_stride
 
     def desc(self):
         return abi.GemmDescFields.from_buffer_copy(self.fields)

@@ -49,12 +49,12 @@ class OnGpu(unittest.TestCase):
     def test_tokens_of_16_bits(self):
         for name in small.CONFIGS:
             with self.subTest(name):
-                self.check(small.Model(name, alike=True), NORM, NEAR)
+                self.check(small.Model(name), NORM, NEAR)
 
     def test_tokens_of_4_bits(self):
         for name in small.CONFIGS:
             with self.subTest(name):
-                self.check(small.Model(name, True, INPUT_SCALE), QUANTIZED, QUANTIZED_NEAR,
+                self.check(small.Model(name, INPUT_SCALE), QUANTIZED, QUANTIZED_NEAR,
                            quantize_input=True)
 
 

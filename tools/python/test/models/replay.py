@@ -77,7 +77,7 @@ class Grouped:
         if a is not None:
             self.at["a"] = a
         self.desc = call.desc()
-        self.grouped = grouped_desc(self.desc, call.rows_hint, self.at)
+        self.grouped = grouped_desc(self.desc, call, self.at)
         self.write(**call.arrays)
 
     def give_workspace(self):
@@ -129,7 +129,7 @@ def reference(call, **arrays):
         kept.append(ctypes.create_string_buffer(len(data) + ALIGNED))
         at[name] = -(-abi.addressof(kept[-1]) // ALIGNED) * ALIGNED
         ctypes.memmove(at[name], data, len(data))
-    abi.check(abi.lib.nvfp4_grouped_reference(grouped_desc(desc, call.rows_hint, at)))
+    abi.check(abi.lib.nvfp4_grouped_reference(grouped_desc(desc, call, at)))
     return ctypes.string_at(at["d"], len(call.arrays["d"]))
 
 

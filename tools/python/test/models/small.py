@@ -86,12 +86,10 @@ class Mxfp4:
 
 class Model:
     """One of the three. Each matrix of an expert has its own tensor scale where its format has one.
-    `alike`: experts do not differ in what a grouped product has once, the bias; otherwise they do,
-    as in every file of gpt-oss. `input_scale`: of the tokens of 4-bit layers, in files of ModelOpt
-    and compressed-tensors."""
+    `input_scale`: of the tokens of 4-bit layers, in files of ModelOpt and compressed-tensors."""
 
-    def __init__(self, name, alike, input_scale=None):
-        self.name, self.alike, self.input_scale = name, alike, input_scale
+    def __init__(self, name, input_scale=None):
+        self.name, self.input_scale = name, input_scale
         self.folder = tempfile.TemporaryDirectory()
         self.config = CONFIGS[name]()
         torch.manual_seed(len(name))
@@ -116,10 +114,6 @@ class Model:
     def _put(self, key, value):
         if ".experts." in key and value.ndim == 3:
             self._mxfp4(key, value) if self.name == "gpt-oss" else self._experts(key, value)
-        elif self.name == "gpt-oss" and key.endswith("_proj_bias"):
-            if self.alike:
-                value = value[:1].expand_as(value)
-            self._keep(key, value)
         elif self.name != "gpt-oss" and re.search(r"_proj\w*\.weight$", key):
             self.exact_state[key] = self._nvfp4(key.removesuffix(".weight"), value, largest(value))
         else:

@@ -48,7 +48,7 @@ def replayed(device, made, *words):
 
 
 def recorded(name, four_bits):
-    model = small.Model(name, True, INPUT_SCALE if four_bits else None).ours(
+    model = small.Model(name, INPUT_SCALE if four_bits else None).ours(
         quantize_input=four_bits)
     with torch.no_grad(), calls.recorded() as made:
         model(tokens())

@@ -123,7 +123,7 @@ class Files(unittest.TestCase):
         self.assertEqual((whole, len(names["experts"])), ({"experts", "lm_head"}, 3 * EXPERTS))
 
     def test_number_of_experts_together(self):
-        made = small.Model("gpt-oss", alike=True)
+        made = small.Model("gpt-oss")
         for experts in (7, 9):
             made.config.num_local_experts = experts
             model = AutoModelForCausalLM.from_config(made.config)

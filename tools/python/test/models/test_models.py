@@ -12,9 +12,6 @@ import small
 from nvfp4gemm import abi
 from nvfp4gemm.nn import Experts, Refused
 
-# What grouped products do not take yet, by what names it: then these files are refused, and the
-# models run from files whose experts are alike in it.
-REFUSED = {"gpt-oss": "bias"}
 # Shares of the logits' norm, and, for the largest element, of the largest logit. bfloat16 rounds to
 # 2^-9 of each number; a token goes through about 20 such numbers one after the other.
 NORM, LARGEST = 1 / 50, 1 / 25
@@ -51,6 +48,8 @@ class Logits(unittest.TestCase):
             self.assertEqual([scale is not None for scale in scales],
                              [made.name != "gpt-oss", made.name != "gpt-oss" and call.gated])
             self.assertTrue(made.name == "gpt-oss" or scales[0] != scales[1])
+            self.assertEqual(call.bias_group_stride,
+                             call.desc().n if made.name == "gpt-oss" else 0)
         in_16_bits = {call.desc().a_type == abi.BF16 for call in products}
         self.assertEqual(in_16_bits, {not options.get("quantize_input")})
         with torch.no_grad(), routing.repeated(chosen) as lacks:
@@ -62,18 +61,18 @@ class Logits(unittest.TestCase):
     def test_in_16_bits(self):
         for name in small.CONFIGS:
             with self.subTest(name):
-                self.check(small.Model(name, alike=True))
+                self.check(small.Model(name))
 
     def test_tokens_in_4_bits(self):
         for name in small.CONFIGS:
             with self.subTest(name):
-                self.check(small.Model(name, True, INPUT_SCALE), QUANTIZED, QUANTIZED,
+                self.check(small.Model(name, INPUT_SCALE), QUANTIZED, QUANTIZED,
                            QUANTIZED_NEAR, quantize_input=True)
 
     def test_generate(self):
         for name in small.CONFIGS:
             with self.subTest(name):
-                self.generate(small.Model(name, alike=True))
+                self.generate(small.Model(name))
 
     def generate(self, made, steps=5):
         ours, ids = made.ours(), tokens()
@@ -92,21 +91,11 @@ class Logits(unittest.TestCase):
         self.assertLess(float((found - expected).norm() / expected.norm()), NORM)
 
 
-class Files(unittest.TestCase):
-    """As the programs write them, where Logits has others."""
-
-    def test_they_are_refused_by_name(self):
-        for name, argument in REFUSED.items():
-            with self.subTest(name), self.assertRaises(Refused) as refusal:
-                small.Model(name, alike=False).ours()
-            self.assertEqual(refusal.exception.argument, argument)
-
-
 class Rows(unittest.TestCase):
     """A row of a block of experts has its bits, whatever lies beside it."""
 
     def block(self, name, input_scale=None, **options):
-        made = small.Model(name, True, input_scale)
+        made = small.Model(name, input_scale)
         model, exact = made.ours(**options), made.exact()
         at, block = next((at, module) for at, module in model.named_modules()
                          if isinstance(module, Experts))
