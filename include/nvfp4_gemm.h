@@ -728,8 +728,8 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
 /* One launch for several groups, such as the experts of a layer. Group g has its own rows of A and
  * D and its own B. Device memory says which rows belong to a group, and no function reads it on the
  * host. Grouped products exist on compute capability 9.0, and for 4-bit tokens (a_type NONE) on
- * 10.0 and 10.3, with K > 0, D in 16 or 32 bits and a_tensor_scale_rows 0. They may be gated, with
- * a b2 for each group, except on 9.0 with a_type F16 or with batch_invariant = 1.
+ * 10.0 and 10.3, with K > 0 and D in 16 or 32 bits. They may be gated, with a b2 for each group,
+ * except on 9.0 with a_type F16 or with batch_invariant = 1.
  * group_d_tensor_scale is (**). nvfp4_grouped_workspace_bytes says whether a workspace is needed:
  * on 10.x for LINEAR scales of A, on 9.0 for NVFP4 tokens, which are decoded first.
  *
@@ -742,8 +742,8 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
 
 /* struct_size is sizeof(nvfp4_grouped_desc), larger ones as in nvfp4_gemm_desc.
  *   gemm         The rules of one product, except: m is the number of rows of A and D, l the number
- *                of groups, b and b2 are [l][n][k], and batch strides of a, c and d are ignored. It
- *                is read during the call only.
+ *                of groups, b and b2 are [l][n][k], factors by rows are [m], and batch strides of
+ *                a, c and d are ignored. It is read during the call only.
  *   b_shared     0: each group has its own B, so with l above 1 b_batch_stride and
  *                b_scales_batch_stride_bytes are above 0. 1: all groups use one B (and one b2), and
  *                with l above 1 both strides are 0.
@@ -763,8 +763,8 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *                the scales of A are LINEAR. scale_rows are not checked either: the kernel reads
  *                scales from the rows that they name.
  *   overlap      The rule of one product, where rows, scale_rows, group_alpha and group_alpha2 are
- *                inputs, too. A bias counts as (l-1) * bias_group_stride + n elements. The scales of
- *                A count as the most bytes that any rows can need:
+ *                inputs, too. A bias counts as (l-1) * bias_group_stride + n elements. The scales
+ *                of A count as the most bytes that any rows can need:
  *                nvfp4_grouped_scale_bytes(m, l, k, ...) bytes, or with COUNTS and 128X4
  *                nvfp4_scale_bytes_for(capacity, k, ...) bytes for each group. That holds even if
  *                your rows need fewer, and wherever scale_rows place the groups. */

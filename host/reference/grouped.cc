@@ -52,6 +52,7 @@ nvfp4_gemm_desc product_of(const nvfp4_grouped_desc& grouped, const nvfp4_gemm_d
   g.c = forward(all.c, bytes_of_rows(all, begin, all.c_ld, all.c_type));
   g.d = static_cast<uint8_t*>(all.d) + bytes_of_rows(all, begin, all.d_ld, all.d_type);
   if (all.d_row_amax != nullptr) g.d_row_amax = all.d_row_amax + begin;
+  if (all.a_tensor_scale_rows != 0) g.a_tensor_scale = all.a_tensor_scale + begin;
   const bool of_rows = all.bias_axis == NVFP4_BIAS_AXIS_ROW;
   const int64_t first = of_rows ? begin : group * grouped.bias_group_stride;
   g.bias = forward(all.bias, first * bytes_of(all.bias_type));

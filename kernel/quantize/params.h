@@ -96,6 +96,6 @@ struct ScaleGroupsParams {
   GroupParams groups;
   uint32_t blocks;
 };
-static_assert(sizeof(ScaleGroupsParams) == 72 && NVFP4_OFFSET_IS(ScaleGroupsParams, blocks, 64));
+static_assert(sizeof(ScaleGroupsParams) == 80 && NVFP4_OFFSET_IS(ScaleGroupsParams, blocks, 72));
 
 }  // namespace nvfp4

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <vector>
@@ -271,6 +272,28 @@ struct GroupBiases {
   const GroupedProblem& problem_;
 };
 
+// A tensor scale of each row of A; NaN of rows of no group.
+struct RowFactors {
+  std::vector<float> host;
+  support::DeviceBuffer device;
+
+  RowFactors(const Gpu& gpu, const GroupedProblem& problem)
+      : host(filled(problem)), device(gpu.driver, bytes_of(host)) {}
+
+  const float* of_rows(int64_t begin) const {
+    return static_cast<const float*>(device.pointer()) + begin;
+  }
+
+ private:
+  static std::vector<float> filled(const GroupedProblem& problem) {
+    std::vector<float> factors(size_t(problem.sizes.rows), NAN);
+    for (int64_t group = 0; group < problem.groups(); ++group)
+      for (int64_t row = problem.begin(group); row < problem.end(group); ++row)
+        factors[size_t(row)] = float(1 + row % 7) / 8;
+    return factors;
+  }
+};
+
 // What else a test asks of the single product whose rows begin there.
 using Change = std::function<void(nvfp4_gemm_desc&, int64_t begin)>;
 
@@ -313,7 +336,8 @@ inline std::vector<uint8_t> run_grouped(const DeviceGrouped& device) {
 // D as nvfp4_grouped_reference leaves it; rows of no group 0xFF.
 inline std::vector<uint8_t> grouped_reference(const GroupedProblem& problem,
                                               const DeviceGrouped& device,
-                                              const GroupBiases* biases = nullptr) {
+                                              const GroupBiases* biases = nullptr,
+                                              const RowFactors* factors = nullptr) {
   const support::Operand &a = problem.tokens.a, &b = problem.weights.b;
   const support::Operand b2 = problem.fields.gated() ? problem.weights2() : b;
   const std::vector<uint8_t> a_scales = problem.token_scales();
@@ -326,6 +350,7 @@ inline std::vector<uint8_t> grouped_reference(const GroupedProblem& problem,
   host.a_scales = a.quantized() ? a_scales.data() : nullptr;
   host.b = b.codes.data(), host.b_scales = b_scales.data(), host.d = d.data();
   if (host.b2 != nullptr) host.b2 = b2.codes.data(), host.b2_scales = b2_scales.data();
+  if (factors != nullptr) host.a_tensor_scale = factors->host.data();
   if (biases != nullptr) host.bias = biases->host.data();
   if (biases != nullptr && host.b2 != nullptr) host.bias2 = biases->host.data();
   nvfp4_grouped_desc grouped = device.grouped;

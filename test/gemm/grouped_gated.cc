@@ -151,6 +151,30 @@ TEST_CASE("grouped gated: each group adds its own biases and none of those besid
   CHECK(d == grouped_reference(problem, device, &biases));
 }
 
+TEST_CASE("grouped gated: each row has its tensor scale and none of the rows of no group",
+          "[grouped][gated]") {
+  USE_GPU(gpu);
+  const GroupedTile tile = EACH_TILE;
+  const int32_t type = GENERATE(NVFP4_TYPE_BF16, NVFP4_TYPE_F32);
+  GroupedProblem problem =
+      swiglu({45, 70, 80, tile.a_type}, {0, 19, 20, 20, 41, 41}, 89, support::Data::exact);
+  problem.fields.d_type = type;
+  const RowFactors factors(gpu, problem);
+  const auto set = [&](nvfp4_gemm_desc& g, int64_t begin) {
+    g.a_tensor_scale = factors.of_rows(begin), g.a_tensor_scale_rows = 1;
+  };
+  DeviceGrouped device(gpu, problem);
+  set(device.gemm, 0);
+  device.gemm.variant = tile.variant;
+  CAPTURE(tile.variant, type);
+  const std::vector<uint8_t> d = run_grouped(device);
+  CHECK(d == single_products(gpu, problem, [&](nvfp4_gemm_desc& g, int64_t begin) {
+          set(g, begin);
+          take_tile(tile, g);
+        }));
+  CHECK(d == grouped_reference(problem, device, nullptr, &factors));
+}
+
 TEST_CASE("grouped gated: a plan runs with other ends and matrices and factors",
           "[grouped][gated]") {
   USE_GPU_FOR_GROUPS(gpu);

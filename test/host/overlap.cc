@@ -189,7 +189,7 @@ Product draw_product(Random& random) {
     }
   }
   if (random.below(3) == 0) g.scalar_mode = NVFP4_SCALARS_DEVICE;
-  if (!p.is_grouped) g.a_tensor_scale_rows = int32_t(random.below(2));
+  g.a_tensor_scale_rows = int32_t(random.below(2));
   if (random.below(2) == 0) g.bias_type = NVFP4_TYPE_F16 + int32_t(random.below(3));
   g.bias_axis = int32_t(random.below(2));
   if (p.is_grouped && g.bias_type != 0 && g.bias_axis == NVFP4_BIAS_AXIS_COLUMN) {
@@ -229,7 +229,7 @@ void add_inputs(Product* p, Call* call) {
     call->add("b2_scales", &g, &Gemm::b2_scales, b_scales, false);
     call->add("b2_tensor_scale", &g, &Gemm::b2_tensor_scale, 4, false, 4);
   }
-  const int64_t rows = g.a_tensor_scale_rows != 0 ? g.l * g.m : 1;
+  const int64_t rows = g.a_tensor_scale_rows != 0 ? (p->is_grouped ? 1 : g.l) * g.m : 1;
   call->add("a_tensor_scale", &g, &Gemm::a_tensor_scale, rows * 4, false, 4);
   call->add("b_tensor_scale", &g, &Gemm::b_tensor_scale, 4, false, 4);
   if (g.scalar_mode == NVFP4_SCALARS_DEVICE) {

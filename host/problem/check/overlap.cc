@@ -72,10 +72,11 @@ bool c_is_d(const nvfp4_gemm_desc& g) {
          (g.l == 1 || g.c_batch_stride == g.d_batch_stride);
 }
 
-nvfp4_status add_factors(const nvfp4_gemm_desc& g, Buffers* buffers) {
+nvfp4_status add_factors(const nvfp4_gemm_desc& g, const GroupArrays* groups, Buffers* buffers) {
   const int64_t columns = g.b_tensor_scale_columns;
   const int64_t factors = columns == 0 ? 1 : ceil_div(g.n, columns);
-  const int64_t rows = g.a_tensor_scale_rows == 0 ? 1 : g.l * g.m;
+  const int64_t batches = groups != nullptr ? 1 : g.l;  // of A
+  const int64_t rows = g.a_tensor_scale_rows == 0 ? 1 : batches * g.m;
   const struct {
     const char* name;
     const float* first;
@@ -122,7 +123,7 @@ nvfp4_status add_inputs(const nvfp4_gemm_desc& g, const GroupArrays* groups, boo
     NVFP4_TRY(add_operand(operand_b(g), nullptr, buffers));
     if (is_gated(g)) NVFP4_TRY(add_operand(operand_b2(g), nullptr, buffers));
   }
-  NVFP4_TRY(add_factors(g, buffers));
+  NVFP4_TRY(add_factors(g, groups, buffers));
   NVFP4_TRY(add_biases(g, groups, buffers));
   if (groups != nullptr) NVFP4_TRY(add_groups(g, *groups, buffers));
   if (!has_c(g, sizes_alone) || (c_is_d(g) && !sizes_alone)) return NVFP4_SUCCESS;

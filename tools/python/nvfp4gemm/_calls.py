@@ -271,7 +271,7 @@ def _tokens(x: Any, weight: Packed | Stack, weights: Sequence[Packed | Stack],
         raise ValueError(f"input_scale of gate and up differ: {scales}; quantize x first")
     scale: Any = None
     if weight.format == "nvfp4":
-        scale = "rows" if scales[0] is None and scale_layout == "128x4" else scales[0]
+        scale = "rows" if scales[0] is None else scales[0]
     leading = x.shape[:-1] if out is None and x.ndim != 2 else None
     return quantize(x, scale, scale_layout=scale_layout, format=weight.format), out_dtype, leading
 
@@ -285,7 +285,7 @@ def grouped_linear(x: AnyArray | Packed, ends: AnyArray, weights: Stack,
     experts of a layer compute. On 9.0, on 10.x if x is quantized, and on the CPU.
 
     x         the rows of all groups, one group after the other: float16 or bfloat16 [..., k], or a
-              Packed with one tensor scale, and on a GPU with linear scales
+              Packed with one tensor scale or one for each row, and on a GPU with linear scales
     ends      int32 [groups], on x's device, where nothing reads it on the host: group g has rows
               ends[g - 1] to ends[g]. They begin at 0 or more and do not fall, which the CPU looks
               at; the last is at most the rows of x. What is beyond is cut, and rows of no group are
@@ -295,7 +295,7 @@ def grouped_linear(x: AnyArray | Packed, ends: AnyArray, weights: Stack,
     rows_hint how many rows a usual group has; it selects the tile, which changes the speed and, on
               9.0, the order along K
     quantize_input
-              as linear() has it, but with one tensor scale for all rows
+              as linear() has it: a row of another group, or of none, changes nothing
 
     On the CPU a row has the bits of mm(its group's rows, w, batch_invariant=True), where w's tensor
     scale is a number if the Stack has one for each group; on a GPU those of the variant that

@@ -27,8 +27,8 @@ _UE8M0 = ("mxfp4", "e2m1_ue8m0")
 
 class Refused(ValueError):
     """What these experts have and grouped products do not take, or their model has otherwise.
-    `argument` names it: "tensor_scale", "bias", "input_scale", "quantize_input", "pre_quant_scale";
-    "experts", their number; "shape"."""
+    `argument` names it: "tensor_scale", "bias", "pre_quant_scale"; "experts", their number;
+    "shape"."""
 
     def __init__(self, argument: str, text: str) -> None:
         super().__init__(text)
@@ -44,12 +44,11 @@ class Experts(torch.nn.Module):
                     [experts, n], [experts, n] and [experts, k], or None; gate's and up's together
     activation, limit, alpha, beta
                     as gated_linear() has them
-    quantize_input  False: tokens stay in 16 bits (9.0 and the CPU). True: they are quantized, by
-                    the input_scale of the weights, so that no row changes another (9.0, 10.x and
-                    the CPU)
+    quantize_input  False: tokens stay in 16 bits (9.0 and the CPU). True: they are quantized, so
+                    that no row changes another: by the input_scale where all matrices of a product
+                    have the same, else each row by its own largest value (9.0, 10.x and the CPU)
 
-    Raises Refused where experts differ in what a grouped product has once, the input_scale; and
-    where a matrix has several tensor scales. state_dict() has codes, scales (128x4) and
+    Raises Refused where a matrix has several tensor scales. state_dict() has codes, scales (128x4) and
     tensor_scale [experts] of gate, up and down, or in its place a key of the format's name, the
     biases, and where tokens are quantized input_scale. There are no gradients.
     """
@@ -69,16 +68,13 @@ class Experts(torch.nn.Module):
         self.activation, self.limit, self.alpha, self.beta = activation, limit, alpha, beta
         self._stacks: dict[str, tuple[list[Any], Stack]] = {}
         self._formats: dict[str, tuple[str, int, int, int]] = {}
-        scales = []
-        for name, matrices in zip(_PARTS, (gate, up, down)):
-            matrices = list(matrices)
+        parts = [list(matrices) for matrices in (gate, up, down)]
+        first, second, last = map(_input_scale, parts)
+        shared = first if first == second else None  # gate and up multiply the same tokens
+        for name, matrices, scale in zip(_PARTS, parts, (shared, shared, last)):
             self._hold(name, matrices)
-            scales.append(_input_scale(name, matrices) if quantize_input else None)
-            self.register_buffer(f"{name}_input_scale", None if scales[-1] is None else
-                                 torch.tensor(scales[-1], device=self.gate_codes.device))
-        if scales[0] != scales[1]:
-            raise Refused("input_scale", "gate and up have different input_scales; a gated product "
-                          "takes one x")
+            self.register_buffer(f"{name}_input_scale", torch.tensor(
+                scale, device=self.gate_codes.device) if quantize_input and scale else None)
         for name, bias in zip(_PARTS, (gate_bias, up_bias, down_bias)):
             self.register_buffer(f"{name}_bias", None if bias is None else bias.detach().clone())
 
@@ -117,8 +113,10 @@ class Experts(torch.nn.Module):
         """x as the product takes it whose weights have that name."""
         if not self.quantize_input:
             return x
-        return _calls.quantize(x, getattr(self, f"{name}_input_scale"), scale_layout="linear",
-                               format=self._formats[name][0])
+        scale, format_ = getattr(self, f"{name}_input_scale"), self._formats[name][0]
+        if scale is None and format_ == "nvfp4":
+            scale = "rows"
+        return _calls.quantize(x, scale, scale_layout="linear", format=format_)
 
     def forward(self, hidden_states: torch.Tensor, top_k_index: torch.Tensor,
                 top_k_weights: torch.Tensor) -> torch.Tensor:
@@ -172,18 +170,11 @@ def _stacked(name: str, matrices: Sequence[Packed]) -> Stack:
     return stack([one.with_scales("128x4") for one in matrices])
 
 
-def _input_scale(name: str, matrices: Sequence[Packed]) -> float | None:
-    """What quantizes the tokens of all experts; None for formats without a tensor scale."""
-    if matrices[0].format != "nvfp4":
-        return None
+def _input_scale(matrices: Sequence[Packed]) -> float | None:
+    """What quantizes the tokens of all experts; None where they have none in common, and for
+    formats without a tensor scale."""
     scales = {getattr(one, "input_scale", None) for one in matrices}
-    if scales == {None}:
-        raise Refused("quantize_input", f"{name} has no input_scale, and tokens of groups are not "
-                      "quantized row by row")
-    if len(scales) > 1:
-        raise Refused("input_scale", f"{name} has another input_scale for other experts; tokens of "
-                      "groups have one")
-    return scales.pop()
+    return scales.pop() if len(scales) == 1 and matrices[0].format == "nvfp4" else None
 
 
 # ---- blocks of a model ----

@@ -128,8 +128,9 @@ def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array 
         door.together(x.codes, "x")
         if x.format != b.format:
             raise ValueError(f"x is in {x.format}, {name} in {b.format}")
-        if x.scale_rows:
-            raise ValueError("x has several tensor scales; a grouped product takes one")
+        if x.scale_rows > 1:
+            raise ValueError(f"x has a tensor scale for each {x.scale_rows} rows, which a grouped "
+                             "product does not take")
     else:
         given, x = x, door.matrix(x, "x", (abi.F16, abi.BF16), unit=16, ld_unit=8)
         leading = given.shape[:-1] if given.ndim != 2 else None

@@ -46,6 +46,8 @@ class Grouped(unittest.TestCase):
             packed = nvfp4gemm.quantize(self.x, scale_layout="linear", format=format_)
             tokens = [self.x, packed]
             if format_ == "nvfp4":
+                tokens.append(nvfp4gemm.quantize(self.x, "rows", scale_layout="linear"))
+            if format_ == "nvfp4":
                 tokens.append(packed.replace(tensor_scale=np.array(0.0017, np.float32)))
             for ends in ENDS:
                 for x in tokens:
@@ -96,7 +98,7 @@ class Grouped(unittest.TestCase):
 
     def test_quantized_input_and_leading_dimensions(self):
         weights, ends = nvfp4gemm.stack(self.matrices()), np.array(ENDS[0], np.int32)
-        packed = nvfp4gemm.quantize(self.x, scale_layout="linear")
+        packed = nvfp4gemm.quantize(self.x, "rows", scale_layout="linear")
         expected = nvfp4gemm.grouped_linear(packed, ends, weights)
         found = nvfp4gemm.grouped_linear(self.x.reshape(3, 3, K), ends, weights,
                                          quantize_input=True)
@@ -134,7 +136,8 @@ class Grouped(unittest.TestCase):
     def test_what_does_not_fit_is_said(self):
         x, ends, matrices = self.x, np.array(ENDS[0], np.int32), self.matrices()
         weights = nvfp4gemm.stack(matrices)
-        per_row = nvfp4gemm.quantize(x, "rows", scale_layout="linear")
+        per_three = nvfp4gemm.quantize(x, 1.0, scale_layout="linear").replace(
+            tensor_scale=np.ones(3, np.float32))
         zeros = np.zeros((2, N, K // 2), np.uint8)
         for call, words in (
                 (lambda: nvfp4gemm.grouped_linear(x, ends, matrices[0]), "weights is Packed"),
@@ -142,7 +145,8 @@ class Grouped(unittest.TestCase):
                 (lambda: nvfp4gemm.grouped_linear(x, ends.astype(np.int64), weights),
                  "ends is of int64, expected int32"),
                 (lambda: nvfp4gemm.grouped_linear(x[:, :32], ends, weights), "x has k = 32"),
-                (lambda: nvfp4gemm.grouped_linear(per_row, ends, weights), "several tensor scales"),
+                (lambda: nvfp4gemm.grouped_linear(per_three, ends, weights),
+                 "x has a tensor scale for each 3 rows"),
                 (lambda: nvfp4gemm.stack([]), "matrices are none"),
                 (lambda: nvfp4gemm.stack([matrices[0], matrices[1].slice_rows(0, 8)]),
                  "matrix 1 has shape"),
@@ -184,7 +188,7 @@ class Gated(unittest.TestCase):
         return np.concatenate(parts)
 
     def test_rows_have_the_bits_of_their_group(self):
-        packed = nvfp4gemm.quantize(self.x, scale_layout="linear")
+        packed = nvfp4gemm.quantize(self.x, "rows", scale_layout="linear")
         for options in ({}, {"limit": 1, "alpha": 1.702, "beta": 1}, {"activation": "gelu"}):
             for ends in ENDS:
                 for x in (self.x, packed):
@@ -222,7 +226,7 @@ class Gated(unittest.TestCase):
 
     def test_quantized_input_and_codes_that_lie_apart(self):
         ends = np.array(ENDS[0], np.int32)
-        packed = nvfp4gemm.quantize(self.x, scale_layout="linear")
+        packed = nvfp4gemm.quantize(self.x, "rows", scale_layout="linear")
         expected = nvfp4gemm.grouped_gated_linear(packed, ends, self.gate, self.up)
         found = nvfp4gemm.grouped_gated_linear(self.x.reshape(3, 3, K), ends, self.gate, self.up,
                                                quantize_input=True)

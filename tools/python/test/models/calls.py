@@ -19,7 +19,8 @@ def arrays_of(desc, grouped):
     block = BLOCKS[desc.operand_format]
     sizes = {"b": desc.l * desc.b_batch_stride // 2,
              "b_scales": desc.l * desc.b_scales_batch_stride_bytes,
-             "b_tensor_scale": 4, "a_tensor_scale": 4, "b2_tensor_scale": 4,
+             "b_tensor_scale": 4, "b2_tensor_scale": 4,
+             "a_tensor_scale": 4 * (desc.m if desc.a_tensor_scale_rows else 1),
              "d": desc.m * desc.d_ld * BYTES[desc.d_type]}
     sizes.update(b2=sizes["b"], b2_scales=sizes["b_scales"])
     if desc.a_type:

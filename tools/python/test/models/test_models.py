@@ -10,13 +10,15 @@ import decode
 import routing
 import small
 from nvfp4gemm import abi
-from nvfp4gemm.nn import Experts, Refused
+from nvfp4gemm.nn import Experts
 
 # Shares of the logits' norm, and, for the largest element, of the largest logit. bfloat16 rounds to
 # 2^-9 of each number; a token goes through about 20 such numbers one after the other.
 NORM, LARGEST = 1 / 50, 1 / 25
 QUANTIZED = 1 / 4  # the norm, where tokens have 4 bits, too
 INPUT_SCALE = 6 / 2688  # for tokens of about 1
+# The input_scale of the file, and whether tokens are quantized: without it each row by itself.
+TOKENS = (None, False), (INPUT_SCALE, True), (None, True)
 # A choice of experts may fall otherwise than in float64: by so much of the spread of what the
 # router chooses by.
 NEAR, QUANTIZED_NEAR = 0.1, 1.5
@@ -65,9 +67,10 @@ class Logits(unittest.TestCase):
 
     def test_tokens_in_4_bits(self):
         for name in small.CONFIGS:
-            with self.subTest(name):
-                self.check(small.Model(name, INPUT_SCALE), QUANTIZED, QUANTIZED,
-                           QUANTIZED_NEAR, quantize_input=True)
+            for scale in INPUT_SCALE, None:
+                with self.subTest(name, input_scale=scale):
+                    self.check(small.Model(name, scale), QUANTIZED, QUANTIZED, QUANTIZED_NEAR,
+                               quantize_input=True)
 
     def test_generate(self):
         for name in small.CONFIGS:
@@ -117,9 +120,9 @@ class Rows(unittest.TestCase):
 
     def test_alone_and_beside_others(self):
         for name in small.CONFIGS:
-            for scale in (None, INPUT_SCALE):
-                with self.subTest(name, input_scale=scale):
-                    block, exact = self.block(name, scale, quantize_input=scale is not None)
+            for scale, quantized in TOKENS:
+                with self.subTest(name, input_scale=scale, quantized=quantized):
+                    block, exact = self.block(name, scale, quantize_input=quantized)
                     x = self.rows()
                     index, weights = self.routed(block, len(x))
                     y = block(x, index, weights)
@@ -128,7 +131,7 @@ class Rows(unittest.TestCase):
                         one = slice(i, i + 1)
                         alone = block(x[one], index[one], weights[one])
                         self.assertTrue(torch.equal(alone, y[one]))
-                    if scale is None:
+                    if not quantized:
                         with torch.no_grad():
                             expected = exact(x.double(), index, weights.double())
                         error = (y.double() - expected).norm(dim=1) / expected.norm(dim=1)
@@ -137,9 +140,9 @@ class Rows(unittest.TestCase):
     def test_stale_rows(self):
         """Rows of padding, with whatever was there: routed to no expert, or as they may be."""
         for name in small.CONFIGS:
-            for scale in (None, INPUT_SCALE):
-                with self.subTest(name, input_scale=scale):
-                    block, _ = self.block(name, scale, quantize_input=scale is not None)
+            for scale, quantized in TOKENS:
+                with self.subTest(name, input_scale=scale, quantized=quantized):
+                    block, _ = self.block(name, scale, quantize_input=quantized)
                     x = self.rows()
                     index, weights = self.routed(block, len(x))
                     expected = block(x, index, weights)
@@ -153,13 +156,6 @@ class Rows(unittest.TestCase):
                         y = block(stale, index, weights)
                         self.assertTrue(torch.equal(y[fresh], expected[fresh]))
                         self.assertTrue(bool((y[2:4] == 0).all()))
-
-    def test_tokens_by_their_own_largest_value_are_refused(self):
-        for name in ("Qwen3-MoE", "DeepSeek-V3"):
-            with self.subTest(name), self.assertRaises(Refused) as refusal:
-                self.block(name, quantize_input=True)
-            self.assertEqual(refusal.exception.argument, "quantize_input")
-
 
 if __name__ == "__main__":
     unittest.main()

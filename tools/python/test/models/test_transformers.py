@@ -85,10 +85,11 @@ class FromPretrained(unittest.TestCase):
         self.saved_and_loaded(model)
 
     def test_what_is_refused_is_refused_here_too(self):
-        made = small.Model("Qwen3-MoE")
+        made = small.Model("gpt-oss")
+        made.config.intermediate_size *= 2
         with self.assertRaises(Refused) as refusal:
-            AutoModelForCausalLM.from_pretrained(with_config(made, quantize_input=True))
-        self.assertEqual(refusal.exception.argument, "quantize_input")
+            AutoModelForCausalLM.from_pretrained(with_config(made))
+        self.assertEqual(refusal.exception.argument, "shape")
 
     def test_options_that_there_are(self):
         for options in ({"quantize_inputs": True}, {"ignore": ["lm_head"]}):
