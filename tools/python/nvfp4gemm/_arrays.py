@@ -145,6 +145,15 @@ class Numpy:
         return _np().dtype(dtype).name == "int32"
 
     @staticmethod
+    def is_int64(dtype: Any) -> bool:
+        return _np().dtype(dtype).name == "int64"
+
+    @staticmethod
+    def as_int32(x: Array) -> Array:
+        """What is beyond the range becomes the nearest number in it."""
+        return x.clip(-1, 2**31 - 1).astype("int32")
+
+    @staticmethod
     def dtype(number: int) -> Any:
         if number == BF16:
             try:
@@ -368,6 +377,14 @@ class Torch:
     @staticmethod
     def is_int32(dtype: Any) -> bool:
         return dtype == _torch().int32
+
+    @staticmethod
+    def is_int64(dtype: Any) -> bool:
+        return dtype == _torch().int64
+
+    @staticmethod
+    def as_int32(x: Array) -> Array:
+        return x.detach().clamp(-1, 2**31 - 1).to(_torch().int32)
 
     @staticmethod
     def dtype(number: int) -> Any:

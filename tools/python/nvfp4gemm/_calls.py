@@ -286,10 +286,11 @@ def grouped_linear(x: AnyArray | Packed, ends: AnyArray, weights: Stack,
 
     x         the rows of all groups, one group after the other: float16 or bfloat16 [..., k], or a
               Packed with one tensor scale or one for each row, and on a GPU with linear scales
-    ends      int32 [groups], on x's device, where nothing reads it on the host: group g has rows
-              ends[g - 1] to ends[g]. They begin at 0 or more and do not fall, which the CPU looks
-              at; the last is at most the rows of x. What is beyond is cut, and rows of no group are
-              not written: in a result that the call makes they hold anything
+    ends      int32 or int64 [groups], on x's device, where nothing reads it on the host: group g
+              has rows ends[g - 1] to ends[g]. Or [groups + 1], with a 0 before them. They begin at
+              0 or more and do not fall, which the CPU looks at; the last is at most the rows of x.
+              What is beyond is cut, and rows of no group are not written: in a result that the call
+              makes they hold anything. Of int64 a small kernel makes int32 first
     weights   a Stack, of groups of [n, k]
     bias      [n], of all groups, or [groups, n]
     rows_hint how many rows a usual group has; it selects the tile, which changes the speed and, on

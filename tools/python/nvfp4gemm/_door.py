@@ -294,13 +294,21 @@ class Door:
             flat = self.arrays.copy(flat)
         return flat
 
-    def counts(self, x: Array, what: str, n: int) -> Array:
-        """int32 [n], one after the other."""
+    def ends(self, x: Array, what: str, n: int) -> Array:
+        """int32 [n], one after the other, of int32 or int64 [n], or of [n + 1] where a 0 comes
+        first."""
         x = self.array(x, what)
-        if not self.arrays.is_int32(x.dtype):
-            raise TypeError(f"{what} is of {x.dtype}, expected int32")
-        if tuple(x.shape) != (n,):
-            raise ValueError(f"{what} is {tuple(x.shape)}, expected ({n},)")
+        wide = self.arrays.is_int64(x.dtype)
+        if not wide and not self.arrays.is_int32(x.dtype):
+            raise TypeError(f"{what} is of {x.dtype}, expected int32 or int64")
+        if tuple(x.shape) not in ((n,), (n + 1,)):
+            raise ValueError(f"{what} is {tuple(x.shape)}, expected ({n},) or ({n + 1},)")
+        if x.shape[0] > n:
+            if not self.gpu and int(x[0]) != 0:
+                raise ValueError(f"{what}[0] is {int(x[0])}; of {n + 1} numbers the first one is 0")
+            x = x[1:]
+        if wide:
+            x = self.arrays.as_int32(x)
         if n > 1 and self.arrays.strides(x)[0] != 1 or not self._aligned(x, 4):
             x = self.arrays.copy(x)
         if not self.gpu:  # where only a kernel could look, nothing does

@@ -138,7 +138,7 @@ def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array 
     if k != b.k:
         raise ValueError(f"x has k = {k}, {name} has k = {b.k}")
     numbers, rows_hint = with_floats(numbers), size(rows_hint, "rows_hint")
-    ends = door.counts(ends, "ends", b.groups)
+    ends = door.ends(ends, "ends", b.groups)
     if bias is not None:
         bias = door.vectors(bias, "bias" if gate is None else "gate_bias", b.groups, n)
     if gate is not None:

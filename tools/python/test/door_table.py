@@ -126,7 +126,11 @@ def read_by_calls(o):
     grouped, into = nvfp4gemm.grouped_linear, o.of(np.zeros((M, N), np.float32))
     yield Argument("grouped_linear", "x", o.x, lambda v: (grouped(v, ends, two),),
                    equal=FREE, raises=("requires a gradient",))
-    yield Argument("grouped_linear", "ends", o.ends, lambda v: (grouped(x, v, two, out=into),))
+    for of_groups in (o.ends, o.ends.astype(np.int64), np.array([0, *o.ends], np.int32)):
+        yield Argument("grouped_linear", "ends", of_groups,
+                       lambda v: (grouped(x, v, two, out=into),))
+    yield Argument("grouped_linear", "bias", floats(4, 2, N),
+                   lambda v: (grouped(x, ends, two, v),), raises=("requires a gradient",))
     yield Argument("grouped_linear", "bias", o.bias, lambda v: (grouped(x, ends, two, v),),
                    raises=("requires a gradient",))
     yield Argument("mm", "bias", o.bias, lambda v: (mm(o.pa, o.pb, bias=v),))

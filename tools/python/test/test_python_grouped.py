@@ -111,6 +111,19 @@ class Grouped(unittest.TestCase):
             nvfp4gemm.grouped_linear(self.x, np.array(ends, np.int32), weights, out=out)
             self.assertTrue((out[written:] == 7).all() and (out[:written] != 7).any(1).all())
 
+    def test_ends_as_others_make_them(self):
+        """int64, or with a 0 before them; numbers that no int32 has are beyond the rows, too."""
+        weights, ends = nvfp4gemm.stack(self.matrices()), ENDS[2]
+        expected = nvfp4gemm.grouped_linear(self.x, np.array(ends, np.int32), weights)
+        for given in ([*ends], [0, *ends], [*ends[:5], 2**32 + 1], [0, *ends[:5], 2**62]):
+            for type_ in (np.int64, np.int32, ">i8"):
+                if max(given) > 9 and type_ == np.int32:
+                    continue
+                found = nvfp4gemm.grouped_linear(self.x, np.array(given, type_), weights)
+                np.testing.assert_array_equal(found, expected)
+        with self.assertRaisesRegex(ValueError, r"ends\[1\] is -1 after 1"):
+            nvfp4gemm.grouped_linear(self.x, np.array([1, -2**32, 4, 5, 6, 9]), weights)
+
     def test_ends_that_fall_are_refused_on_the_cpu(self):
         weights = nvfp4gemm.stack(self.matrices())
         for ends, words in (([3, 1, 4, 5, 6, 9], r"ends\[1\] is 1 after 3"),
@@ -142,8 +155,10 @@ class Grouped(unittest.TestCase):
         for call, words in (
                 (lambda: nvfp4gemm.grouped_linear(x, ends, matrices[0]), "weights is Packed"),
                 (lambda: nvfp4gemm.grouped_linear(x, ends[:2], weights), "ends is .2,., expected"),
-                (lambda: nvfp4gemm.grouped_linear(x, ends.astype(np.int64), weights),
-                 "ends is of int64, expected int32"),
+                (lambda: nvfp4gemm.grouped_linear(x, ends.astype(np.int16), weights),
+                 "ends is of int16, expected int32 or int64"),
+                (lambda: nvfp4gemm.grouped_linear(x, np.array([1, *ends]), weights),
+                 r"ends.0. is 1; of 7 numbers the first one is 0"),
                 (lambda: nvfp4gemm.grouped_linear(x[:, :32], ends, weights), "x has k = 32"),
                 (lambda: nvfp4gemm.grouped_linear(per_three, ends, weights),
                  "x has a tensor scale for each 3 rows"),

@@ -13,12 +13,12 @@ import weakref
 import numpy as np
 
 _TYPES = {f"torch.{name}": np.dtype(name) for name in (
-    "float16", "float32", "float64", "uint8", "int8", "bool", "complex64", "int32")}
+    "float16", "float32", "float64", "uint8", "int8", "bool", "complex64", "int32", "int64")}
 _BY_NUMPY = {dtype: name for name, dtype in _TYPES.items()}
 __version__ = "2.11.0"  # the package refuses an older one
 strided, sparse_coo, contiguous_format = "torch.strided", "torch.sparse_coo", "contiguous"
 float16, float32, float64, uint8 = "torch.float16", "torch.float32", "torch.float64", "torch.uint8"
-int32 = "torch.int32"
+int32, int64 = "torch.int32", "torch.int64"
 bfloat16 = "torch.bfloat16"  # a name: NumPy has no such elements here
 _grad = [True]
 _driver = []
@@ -154,6 +154,9 @@ class Tensor:
 
     def to(self, dtype):
         return _new(self.array.astype(_TYPES[dtype]), self.device)
+
+    def clamp(self, least, most):
+        return _new(self.array.clip(least, most), self.device)
 
     def repeat_interleave(self, times):
         return _new(self.array.repeat(times), self.device)
