@@ -729,7 +729,7 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
  * D and its own B. Device memory says which rows belong to a group, and no function reads it on the
  * host. Grouped products exist on compute capability 9.0, and for 4-bit tokens (a_type NONE) on
  * 10.0 and 10.3, with K > 0 and D in 16 or 32 bits. They may be gated, with a b2 for each group,
- * except on 9.0 with a_type F16 or with batch_invariant = 1.
+ * on 9.0 with batch_invariant = 1, too, since one tile computes them.
  * group_d_tensor_scale is (**). nvfp4_grouped_workspace_bytes says whether a workspace is needed:
  * on 10.x for LINEAR scales of A, on 9.0 for NVFP4 tokens, which are decoded first.
  *

@@ -31,9 +31,23 @@ bool takes_token_scales(const nvfp4_gemm_desc& g, const Variant& v) {
          v.family->finds_group_scales;
 }
 
-bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
+bool has_kernel(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
   return serves(v, arch) && v.has(operation_of(true, is_gated(g))) && takes_operands(v, arch, g) &&
-         takes_token_scales(g, v) && (g.batch_invariant == 0 || v.batch_invariant);
+         takes_token_scales(g, v);
+}
+
+// Whether every grouped product of that kind adds along K in the order of v: K is whole, and the
+// others that have kernels add in the same order, or there are none.
+bool adds_in_one_order(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
+  if (v.batch_invariant) return true;
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    if (&variant_at(i) != &v && has_kernel(g, arch, variant_at(i))) return false;
+  }
+  return true;
+}
+
+bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
+  return has_kernel(g, arch, v) && (g.batch_invariant == 0 || adds_in_one_order(g, arch, v));
 }
 
 // The narrowest tile that holds the rows of a usual group; if no tile does, the widest. Variants

@@ -225,7 +225,7 @@ TEST_CASE("grouped: C and bias and activation and scalars are those of the row",
 TEST_CASE("grouped: each group adds its own bias and none of those beside it", "[grouped]") {
   USE_GPU(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
-  const int32_t type = GENERATE(NVFP4_TYPE_BF16, NVFP4_TYPE_F32);
+  const int32_t type = GENERATE(int32_t{NVFP4_TYPE_BF16}, int32_t{NVFP4_TYPE_F32});
   GroupedProblem problem({45, 70, 80, tile.a_type}, {0, 19, 20, 20, 41, 41}, 59,
                          support::Data::exact);
   problem.fields.d_type = type;
@@ -257,7 +257,7 @@ TEST_CASE("grouped: each group adds its own bias and none of those beside it", "
 TEST_CASE("grouped: each row has its tensor scale and none of the rows of no group", "[grouped]") {
   USE_GPU(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
-  const int32_t type = GENERATE(NVFP4_TYPE_BF16, NVFP4_TYPE_F32);
+  const int32_t type = GENERATE(int32_t{NVFP4_TYPE_BF16}, int32_t{NVFP4_TYPE_F32});
   GroupedProblem problem({45, 70, 80, tile.a_type}, {0, 19, 20, 20, 41, 41}, 60,
                          support::Data::exact);
   problem.fields.d_type = type;

@@ -10,7 +10,9 @@ namespace {
 // Variants that have an entry for grouped gated products.
 std::vector<GroupedTile> tiles() {
   if (is_blackwell()) return {{"sm100_128x128x256", NVFP4_TYPE_NONE}};
-  return {{"sm90_128x128x256", NVFP4_TYPE_NONE}, {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16}};
+  return {{"sm90_128x128x256", NVFP4_TYPE_NONE},
+          {"sm90_f16_128x128x256", NVFP4_TYPE_F16},
+          {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16}};
 }
 
 // The SwiGLU of gpt-oss, with factors that tell the two sums apart.
@@ -48,7 +50,7 @@ TEST_CASE("grouped gated: divisions drawn by seed give those bits with factors o
   USE_GPU_FOR_GROUPS(gpu);
   const GroupedTile tile = EACH_TILE;
   GroupedSizes sizes{gpu.sized<int64_t>(170, 23), 66, 224, tile.a_type};
-  if (tile.a_type != NVFP4_TYPE_NONE || is_blackwell()) {
+  if (tile.a_type == NVFP4_TYPE_BF16 || is_blackwell()) {
     sizes.format = NVFP4_OPERAND_FORMAT_MXFP4;
   }
   GroupedProblem problem = swiglu(sizes, drawn_ends(sizes.rows, 6, 81), 82);
@@ -130,7 +132,7 @@ TEST_CASE("grouped gated: each group adds its own biases and none of those besid
           "[grouped][gated]") {
   USE_GPU(gpu);
   const GroupedTile tile = EACH_TILE;
-  const int32_t type = GENERATE(NVFP4_TYPE_BF16, NVFP4_TYPE_F32);
+  const int32_t type = GENERATE(int32_t{NVFP4_TYPE_BF16}, int32_t{NVFP4_TYPE_F32});
   GroupedProblem problem =
       swiglu({45, 70, 80, tile.a_type}, {0, 19, 20, 20, 41, 41}, 88, support::Data::exact);
   problem.fields.d_type = type;
@@ -155,7 +157,7 @@ TEST_CASE("grouped gated: each row has its tensor scale and none of the rows of 
           "[grouped][gated]") {
   USE_GPU(gpu);
   const GroupedTile tile = EACH_TILE;
-  const int32_t type = GENERATE(NVFP4_TYPE_BF16, NVFP4_TYPE_F32);
+  const int32_t type = GENERATE(int32_t{NVFP4_TYPE_BF16}, int32_t{NVFP4_TYPE_F32});
   GroupedProblem problem =
       swiglu({45, 70, 80, tile.a_type}, {0, 19, 20, 20, 41, 41}, 89, support::Data::exact);
   problem.fields.d_type = type;

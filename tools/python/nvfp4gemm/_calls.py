@@ -326,7 +326,7 @@ def grouped_gated_linear(x: AnyArray | Packed, ends: AnyArray, gate: Stack, up: 
     """act(x * g^T + gate_bias) * (x * u^T + up_bias) in one launch, where g and u are the matrices
     of a row's group in gate and up: the first half of the experts of a layer.
 
-    x, ends, rows_hint, quantize_input    as grouped_linear() has them; on 9.0 no float16
+    x, ends, rows_hint, quantize_input    as grouped_linear() has them
     gate, up                              Stacks that are alike, of groups of [n, k]
     gate_bias, up_bias                    [n], of all groups, or [groups, n]; both or neither, of
                                           one type and shape

@@ -149,8 +149,8 @@ class Grouped(unittest.TestCase):
     def test_what_does_not_fit_is_said(self):
         x, ends, matrices = self.x, np.array(ENDS[0], np.int32), self.matrices()
         weights = nvfp4gemm.stack(matrices)
-        per_three = nvfp4gemm.quantize(x, 1.0, scale_layout="linear").replace(
-            tensor_scale=np.ones(3, np.float32))
+        of_64_rows = nvfp4gemm.quantize(floats(1, 128, K), 1.0, scale_layout="linear").replace(
+            tensor_scale=np.ones(2, np.float32))
         zeros = np.zeros((2, N, K // 2), np.uint8)
         for call, words in (
                 (lambda: nvfp4gemm.grouped_linear(x, ends, matrices[0]), "weights is Packed"),
@@ -160,8 +160,8 @@ class Grouped(unittest.TestCase):
                 (lambda: nvfp4gemm.grouped_linear(x, np.array([1, *ends]), weights),
                  r"ends.0. is 1; of 7 numbers the first one is 0"),
                 (lambda: nvfp4gemm.grouped_linear(x[:, :32], ends, weights), "x has k = 32"),
-                (lambda: nvfp4gemm.grouped_linear(per_three, ends, weights),
-                 "x has a tensor scale for each 3 rows"),
+                (lambda: nvfp4gemm.grouped_linear(of_64_rows, ends, weights),
+                 "x has a tensor scale for each 64 rows"),
                 (lambda: nvfp4gemm.stack([]), "matrices are none"),
                 (lambda: nvfp4gemm.stack([matrices[0], matrices[1].slice_rows(0, 8)]),
                  "matrix 1 has shape"),
