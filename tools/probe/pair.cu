@@ -47,9 +47,10 @@ extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(128)
   at.finish();
 }
 
-// The K tail of a pair (kernel/sm100/cut.cuh): a warp of each CTA writes scales to its own shared
-// memory, where NaN were, and signals the leader, whose copies then take them from both CTAs. Two
-// buffers; each has a barrier for 64 lanes, and one for the commit after which it is written again.
+// The K tail of a pair (kernel/sm100/k_tail.cuh): a warp of each CTA writes scales to its own
+// shared memory, where NaN were, and signals the leader, whose copies then take them from both
+// CTAs. Two buffers; each has a barrier for 64 lanes, and one for the commit after which it is
+// written again.
 constexpr uint32_t kReadyAt = kSharedBytes, kDoneAt = kReadyAt + 16, kNans = 0x7F7F7F7F;
 extern "C" __global__ void __cluster_dims__(2) __launch_bounds__(128)
     probe_pair_tail(uint32_t* wrong, uint32_t rounds) {
