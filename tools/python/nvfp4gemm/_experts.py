@@ -49,8 +49,8 @@ class Experts(torch.nn.Module):
                     have the same, else each row by its own largest value (9.0, 10.x and the CPU)
 
     Raises Refused where a matrix has several tensor scales. state_dict() has codes, scales (128x4)
-    and tensor_scale [experts] of gate, up and down, or in its place a key of the format's name, the
-    biases, and where tokens are quantized input_scale. There are no gradients.
+    and tensor_scale [experts] of gate, up and down, or in its place a key of the format's name,
+    the biases, and where tokens are quantized input_scale. There are no gradients.
     """
 
     gate_codes: Any
