@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Quantizes to NVFP4 by NVFP4_SCALE_RULE_4OVER6, with the bits of nvfp4_quantize_reference: of the
-// scales that map a block's largest magnitude to 6 and to 4, it takes the one with the smaller sum
-// of squared errors; 6 if both have the same. It has kernels of its own, since it needs more
-// registers than the other rules, which would wait for them.
+// Quantizes to NVFP4 by NVFP4_SCALE_RULE_4OVER6, with the bits of nvfp4_quantize_reference: a block
+// has, of the scales that map its largest magnitude to 6 and to 4, the one with the smaller sum of
+// squared errors, and that for 6 if no sum is smaller. These are kernels of their own: with this
+// rule in it nvfp4_quantize_bf16 would take 79 registers in place of 56.
 #pragma once
 
 #include "kernel/common/block.cuh"

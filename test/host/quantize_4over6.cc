@@ -33,7 +33,7 @@ nvfp4_quantize_desc desc_of(std::vector<float>& x, int64_t rows, Quantized& q) {
   return desc;
 }
 
-// Quantizes 16 elements; those not given are 0.
+// Quantizes x and as many zeros as 16 elements need.
 Quantized quantize(std::vector<float> x, float t, int32_t rule = kRule) {
   x.resize(16, 0.0f);
   Quantized q;
@@ -128,7 +128,7 @@ TEST_CASE("4over6 keeps of both scales the one with the smaller error", "[4over6
   int fours = 0, blocks = 0;
   for (int i = 0; i < 4000; ++i) {
     std::vector<float> x(16);
-    // All of one size, from those whose squares are 0 to those whose squares are infinite.
+    // Blocks from those whose squares are 0 to those whose squares are infinite.
     const int exponent = i % 4 == 0 ? int(random.below(230)) - 115 : int(random.below(12)) - 6;
     for (float& one : x) {
       const float part = float(int32_t(random.below(1 << 24)) - (1 << 23)) * 0x1p-23f;

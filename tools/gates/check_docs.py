@@ -40,10 +40,10 @@ def decode(byte, scale=0x38):
     return lib.Packed(codes, scales, 1, 32, 1.0, "linear").dequantize()[0, :2]
 
 
-def quantized(elements, t):
+def quantized(elements, t, scale_rule=None):
     x = np.zeros((1, 16), np.float32)
     x[0, :len(elements)] = elements
-    q = lib.quantize(x, t, scale_layout="linear")
+    q = lib.quantize(x, t, scale_layout="linear", scale_rule=scale_rule)
     nibbles = np.stack([q.codes[0] & 15, q.codes[0] >> 4], 1).ravel()
     return int(q.scales[0]), [int(code) for code in nibbles[:len(elements)]]
 
@@ -180,6 +180,17 @@ def check_quantize(rows):
         return quantized([float(x) for x in elements.split(",")], float(t)) == (
             int(scale, 16), [int(code, 16) for code in codes.split(",")])
     return all(good(*row[:4]) for row in rows)
+
+
+def check_quantize_4over6(rows):
+    def good(elements, *wanted):
+        found = []
+        for rule in (None, "4over6"):
+            scale, codes = quantized([float(x) for x in elements.split(",")], 1.0, rule)
+            found += [scale, codes]
+        return found == [int(wanted[0], 16), [int(code, 16) for code in wanted[1].split(",")],
+                         int(wanted[2], 16), [int(code, 16) for code in wanted[3].split(",")]]
+    return all(good(*row[:5]) for row in rows)
 
 
 # ---- docs/integration.md -------------------------------------------------------------------------

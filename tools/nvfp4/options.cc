@@ -355,8 +355,7 @@ void add_quantize(CLI::App& app, QuantizeOptions& options) {
   add_choice<int32_t>(*quantize, "--scale-rule", options.scale_rule,
                       {{"default", NVFP4_SCALE_RULE_DEFAULT}, {"4over6", NVFP4_SCALE_RULE_4OVER6}},
                       "default",
-                      "of each block: its largest element becomes 6; with 4over6 it becomes 6 or "
-                      "4, whichever has the smaller error");
+                      "which element the largest of a block becomes: 6, or the better of 6 and 4");
   quantize->footer("Example:\n  nvfp4 quantize w.npy --out w --layout linear");
 }
 

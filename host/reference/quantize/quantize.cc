@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // NVFP4 quantization as the header states it: s = e4m3(amax / 6 / t), code = e2m1(x / (s * t)).
 // Everything is fp32 and rounded to nearest even, with divisions instead of reciprocals. The rule
-// 4OVER6 takes the scale for 6 or the one for 4, whichever has the smaller error.
+// 4OVER6 takes the better of the scales for 6 and for 4.
 #include "host/reference/quantize/quantize.h"
 
 #include <cfenv>
