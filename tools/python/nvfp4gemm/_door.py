@@ -304,8 +304,9 @@ class Door:
         if tuple(x.shape) not in ((n,), (n + 1,)):
             raise ValueError(f"{what} is {tuple(x.shape)}, expected ({n},) or ({n + 1},)")
         if x.shape[0] > n:
-            if not self.gpu and int(x[0]) != 0:
-                raise ValueError(f"{what}[0] is {int(x[0])}; of {n + 1} numbers the first one is 0")
+            first = 0 if self.gpu else x[:1].tolist()[0]
+            if first != 0:
+                raise ValueError(f"{what}[0] is {first}; of {n + 1} numbers the first one is 0")
             x = x[1:]
         if wide:
             x = self.arrays.as_int32(x)
