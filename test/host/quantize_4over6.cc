@@ -242,7 +242,7 @@ TEST_CASE("4over6 is refused where there is no such rule", "[4over6]") {
        {nvfp4_fused_quantize_host(&fused), nvfp4_fused_quantize(&fused, nullptr)}) {
     CHECK(status == NVFP4_STATUS_INVALID_ENUM);
     CHECK(std::string(nvfp4_last_error()) ==
-          "scale_rule = NVFP4_SCALE_RULE_4OVER6 is none of NVFP4_SCALE_RULE_DEFAULT, "
+          "scale_rule = NVFP4_SCALE_RULE_4OVER6 is not one of NVFP4_SCALE_RULE_DEFAULT, "
           "NVFP4_SCALE_RULE_ROUND_UP, NVFP4_SCALE_RULE_FLOOR");
   }
 }
