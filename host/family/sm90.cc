@@ -173,7 +173,10 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
 // ---- even shares ----
 
 // Tiles whose sums stay in the registers of one group of warps (kWholeSums in wide/tile.h).
-bool takes_even_shares(const Variant& v) { return v.several_tiles && v.tile_tokens >= 128; }
+// With 256 tokens the entry for any product would spill.
+bool takes_even_shares(const Variant& v) {
+  return v.several_tiles && v.tile_tokens >= 128 && v.tile_tokens < 256;
+}
 
 // The k-blocks of the tiles after the whole ones, by CTA: `more` CTAs take one more than `each`.
 struct EvenShares {

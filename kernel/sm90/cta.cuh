@@ -50,7 +50,8 @@ constexpr uint32_t kNoTile = UINT32_MAX;
 // wave. A share is at most as long as a tile, so it has parts of at most two. Parts go to the
 // workspace, and a kernel adds them in the order of K (sums/even.cuh).
 template <typename Tile>
-constexpr bool kTakesEvenShares = Tile::kWholeSums && !Tile::kGrouped && !Tile::kGated;
+constexpr bool kTakesEvenShares =
+    Tile::kWholeSums && !Tile::kGrouped && !Tile::kGated && Tile::kTokens < 256;
 template <typename Tile>
 __device__ bool shares_evenly(const Sm90Params& p) {
   return kTakesEvenShares<Tile> && p.even_each != 0;
@@ -78,7 +79,9 @@ __device__ inline uint32_t tile_of_cluster(const Sm90Params& p) {
 
 template <typename Tile>
 __device__ uint32_t first_tile(const Sm90Params& p) {
-  if (shares_evenly<Tile>(p) && p.whole_tiles == 0) return first_of_share(p);
+  if constexpr (kTakesEvenShares<Tile>) {
+    if (p.even_each != 0 && p.whole_tiles == 0) return first_of_share(p);
+  }
   if (p.split == 1) return blockIdx.x;
   if (!Tile::kSeveralTiles || p.whole_tiles == 0) return ptx::clusterid_x();
   const uint32_t shared = tile_of_cluster(p);
@@ -102,10 +105,12 @@ __device__ uint32_t ctas_of_grid() {
 template <typename Tile>
 __device__ uint32_t next_tile(const Sm90Params& p, uint32_t index) {
   if (!Tile::kSeveralTiles || (p.split > 1 && p.whole_tiles == 0)) return kNoTile;
-  if (shares_evenly<Tile>(p)) {
-    if (index >= p.whole_tiles) return next_of_share(p, index);
-    const uint32_t whole = index + ctas_of_grid<Tile>();
-    return whole < p.whole_tiles ? whole : first_of_share(p);
+  if constexpr (kTakesEvenShares<Tile>) {
+    if (p.even_each != 0) {
+      if (index >= p.whole_tiles) return next_of_share(p, index);
+      const uint32_t whole = index + ctas_of_grid<Tile>();
+      return whole < p.whole_tiles ? whole : first_of_share(p);
+    }
   }
   if (p.split > 1 && index >= p.whole_tiles) return Tile::kPushesSums ? own_index<Tile>() : kNoTile;
   const uint32_t next = index + ctas_of_grid<Tile>();
@@ -249,12 +254,14 @@ __device__ void take_tile(Cta90<Tile>& cta, uint32_t index) {
   cta.tile = tile_of_index(cta.p, index);
   cta.stage_begin = 0;
   cta.count = stages;
-  if (shares_evenly<Tile>(cta.p) && index >= cta.p.whole_tiles) {
-    const EvenShare slice(cta.p, blockIdx.x);
-    const uint32_t first = (index - cta.p.whole_tiles) * stages;  // of the tile
-    cta.stage_begin = max(slice.begin, first) - first;
-    cta.count = min(slice.end - first, stages) - cta.stage_begin;
-    return;
+  if constexpr (kTakesEvenShares<Tile>) {
+    if (cta.p.even_each != 0 && index >= cta.p.whole_tiles) {
+      const EvenShare share(cta.p, blockIdx.x);
+      const uint32_t first = (index - cta.p.whole_tiles) * stages;  // of the tile
+      cta.stage_begin = max(share.begin, first) - first;
+      cta.count = min(share.end - first, stages) - cta.stage_begin;
+      return;
+    }
   }
   if (!cta.shared()) return;
   // a power of two, or 3

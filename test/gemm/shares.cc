@@ -184,9 +184,8 @@ std::vector<std::string> even_variants() {
   if (support::devices(Driver::get()).at(0).emulated()) {
     return {"sm90_128x128x256/even", "sm90_bf16_128x192x256/even"};
   }
-  return {"sm90_128x128x256/even",     "sm90_128x192x256/even",     "sm90_128x256x256/even",
-          "sm90_f16_128x128x256/even", "sm90_f16_128x192x256/even", "sm90_bf16_128x128x256/even",
-          "sm90_bf16_128x192x256/even"};
+  return {"sm90_128x128x256/even",     "sm90_128x192x256/even",      "sm90_f16_128x128x256/even",
+          "sm90_f16_128x192x256/even", "sm90_bf16_128x128x256/even", "sm90_bf16_128x192x256/even"};
 }
 
 Problem full_tokens(const Problem& p, const std::string& variant, Data data) {

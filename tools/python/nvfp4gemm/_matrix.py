@@ -171,7 +171,7 @@ class Matrix:
                 None if type(scale) is float else arrays.address(scale))
 
     def moved_to(self, places: Places) -> bool:
-        return places != self._places
+        return self._traced or places != self._places
 
     def door(self, beside: str) -> Door:
         """For operands beside this matrix, which the caller calls so."""
