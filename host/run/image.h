@@ -9,9 +9,9 @@ namespace nvfp4 {
 
 struct LoadedKernel {
   CUkernel kernels[kOperationCount];  // NULL where the variant has none
-  CUkernel tokens;                // the activation pre-pass; NULL if the variant needs none
-  CUkernel add;                   // adds K partitions from the workspace; NULL if none meet there
-  const char* image;              // its label in images.def
+  CUkernel tokens;                    // the activation pre-pass; NULL if the variant needs none
+  CUkernel add;       // adds K partitions from the workspace; NULL if none meet there
+  const char* image;  // its label in images.def
 };
 
 // The plan's kernel for the current device. Loads at the first call; a failure is not remembered.

@@ -285,7 +285,8 @@ TEST_CASE("formats: operands and layouts that are left for later are refused by 
       {"MXFP4 tokens before 9.0", 80, [](nvfp4_gemm_desc&) {},
        "a_type = NVFP4_TYPE_NONE has no kernel for compute capability 8.0"},
       {"MXFP4 tokens on 12.0", 120, [](nvfp4_gemm_desc&) {},
-       "operand_format = NVFP4_OPERAND_FORMAT_MXFP4 with a_type = NVFP4_TYPE_NONE has no kernel for "
+       "operand_format = NVFP4_OPERAND_FORMAT_MXFP4 with a_type = NVFP4_TYPE_NONE has no kernel "
+       "for "
        "compute capability 12.0"},
   };
   for (const Row& row : kRows) {
