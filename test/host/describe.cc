@@ -46,7 +46,7 @@ TEST_CASE("describe has each number of a headline shape's plan", "[describe]") {
   CHECK((info.tile_m == 128 && info.tile_n == 128 && info.tile_k == 256 && info.tile_ctas == 1));
   CHECK((info.tiles == 56 && info.k_partitions == 2 && info.whole_tiles == 0));
   CHECK((info.cluster_ctas == 2 && info.grid_ctas == 112));
-  CHECK((info.cta_threads == 192 && info.ctas_per_sm == 1));
+  CHECK((info.cta_threads == 320 && info.ctas_per_sm == 1));
   CHECK((info.stages > 0 && info.stages * info.stage_bytes <= info.shared_bytes));
   CHECK(info.tmem_columns == 512);
   CHECK(info.proof == NVFP4_PROOF_PUBLISHED);

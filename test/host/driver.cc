@@ -208,7 +208,7 @@ TEST_CASE("A run makes two tensor maps and one launch with the numbers of the pr
   const Lines launches = starting_with(lines, "call cuLaunchKernelEx");
   REQUIRE(launches.size() == 1);
   INFO(launches[0]);
-  CHECK(contains(launches[0], " grid=12,1,1 block=192,1,1 "));
+  CHECK(contains(launches[0], " grid=12,1,1 block=320,1,1 "));
   CHECK(contains(launches[0], " stream=0x57 attributes=0 kernel=1 extra=0"));
   CHECK(contains(launches[0],
                  " weights=0x300000 tokens=0x100000 weight_scales=0x400000 "
@@ -221,7 +221,7 @@ TEST_CASE("pairs of CTAs are as many as run at once and the driver is asked once
   CHECK(starting_with(lines, "NVFP4_SUCCESS").size() == 2);
   const Lines asked = starting_with(lines, "call cuOccupancyMaxActiveClusters");
   REQUIRE(asked.size() == 1);
-  CHECK(contains(asked[0], " kernel=1 block=192 "));
+  CHECK(contains(asked[0], " kernel=1 block=320 "));
   CHECK(contains(asked[0], " attributes=1 cluster=2 "));
   for (const std::string& launch : starting_with(lines, "call cuLaunchKernelEx")) {
     INFO(launch);

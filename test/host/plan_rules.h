@@ -34,8 +34,9 @@ inline std::string complaint(const nvfp4_gemm_desc& g, const nvfp4::Plan& plan) 
   if (&v != &nvfp4::variant_at(nvfp4::index_of(v))) return "variant and index differ";
   if (!covers(plan.tiles_m, v.tile_tokens, g.m)) return "tiles do not cover M once";
   if (!covers(plan.tiles_n, v.tile_weights, g.n)) return "tiles do not cover N once";
-  const bool mixed = plan.whole > 0;  // whole tiles and shared ones
-  if (!mixed && Wide(plan.grid) != tiles_of(g, v) * plan.split * v.tile_ctas) {
+  if (plan.even && plan.grid != 132) return "even shares are not those of 132 CTAs";
+  const bool mixed = plan.whole > 0 && !plan.even;  // whole tiles and shared ones
+  if (!mixed && !plan.even && Wide(plan.grid) != tiles_of(g, v) * plan.split * v.tile_ctas) {
     return "the grid is not the number of tiles";
   }
   if (mixed && plan.whole % plan.grid != 0) return "CTAs have different numbers of whole tiles";
