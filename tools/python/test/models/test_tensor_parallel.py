@@ -112,7 +112,7 @@ class Work:
 class TensorParallel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        made = small.Model("Qwen3-MoE", alike=True)
+        made = small.Model("Qwen3-MoE")
         folder = with_config(made)
         cls.whole = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager")
         with torch.no_grad():
