@@ -213,6 +213,9 @@ TEST_CASE("CTAs of 9.0 that share tiles evenly give the reference's bits", "[sha
   CHECK(info.grid_ctas == sms);
   gemm_test::require_reference_bits(gpu, p);
   if (waves == 1) return;
+  // Shares as long as a tile, or one k-block shorter.
+  gemm_test::require_reference_bits(gpu,
+                                    tiles_of(variant, sms - 1, k_of(gpu, variant), Data::exact));
   // K in whole steps, for the entry of plain products, and nearly all rows of a tile.
   gemm_test::require_reference_bits(
       gpu, full_tokens(
