@@ -61,8 +61,9 @@ __device__ void add_parts_of_tile(const Sm90Params& p) {
   const uint32_t first = owner_of(p, tile * stages), last = owner_of(p, (tile + 1) * stages - 1);
   const TileCoordinate at = tile_at(p, p.whole_tiles + tile);
   const uint32_t m = at.token_tile * p.tile_tokens + block * kSm90AddTokens;
+  // For the parts. Every CTA waits, so that a grid that waits for this one has all of D, too.
+  ptx::griddepcontrol_wait();
   if (first == last || m >= p.m) return;  // its only CTA has stored the tile
-  ptx::griddepcontrol_wait();             // the parts
   float4 partial[kSm90MostEvenParts];
 #pragma unroll
   for (uint32_t i = 0; i < kSm90MostEvenParts; ++i) {
