@@ -214,8 +214,8 @@ TEST_CASE("a_type decides which variants are asked and which a name may force") 
   CHECK(plan_of(g, 90, &plan) == NVFP4_STATUS_LIMIT);
 }
 
-// What an H200 took least for (bench/results, planner-held and the notebook): 36 clusters of three
-// CTAs. And where 80 tiles would leave SMs idle, even shares.
+// What an H200 took least for (docs/notebook.md): 36 clusters of three CTAs. And where 80 tiles
+// would leave SMs idle, even shares.
 TEST_CASE("On 9.0 K is cut where the clusters run one after the other too") {
   struct Row {
     int64_t m, n, k;
