@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""merge.py RESULT.csv SLICE.csv...: slices of one table, by `nvfp4_bench gpu --slice`, as one; or
-one table by itself. A layer stands in one line, with a cell for each number of tokens.
+"""merge.py RESULT.csv SLICE.csv...: slices of one table, by `nvfp4_bench gpu --slice`, as one.
 
 Refuses slices of different devices, drivers or builds of the library, and a row that two of them
 have. Each slice measured yardsticks of its own: they stand in the head, one line a slice."""
-import csv
 import sys
 
 import plot
@@ -12,29 +10,12 @@ import plot
 SAME = ("device", "driver", "library", "build")
 YARDSTICKS = ("date", "command", "reading", "fp16", "node")
 
-# What all times of a line have in common; the other columns are the values of a cell.
-LAYER = ("layer", "experts", "operation", "scale", "type", "n", "k")
-
 
 def parts(text):
     """The lines of the head, and those of the table."""
     lines = text.splitlines()
     return ([line for line in lines if line.startswith("#")],
             [line for line in lines if line and not line.startswith("#")])
-
-
-def gathered(head, columns, rows):
-    """The text of a table with a line for each layer, as plot.read() takes it."""
-    columns = columns.split(",")
-    own = [i for i, name in enumerate(columns) if name in LAYER]
-    values = [i for i in range(len(columns)) if i not in own]
-    layers = {}
-    for row in csv.reader(rows):
-        layers.setdefault(",".join(row[i] for i in own), []).append(
-            " ".join(row[i] or "-" for i in values))
-    head = head + ["# cells     " + " ".join(columns[i] for i in values),
-                   ",".join([columns[i] for i in own] + ["cells"])]
-    return "\n".join(head + [",".join([layer, *cells]) for layer, cells in layers.items()]) + "\n"
 
 
 def merged(slices):
@@ -63,7 +44,7 @@ def merged(slices):
     kept.insert(1, f"# date      {heads[0]['date']}")
     own = [f"# slice {i}   " + "; ".join(f"{key}: {head[key]}" for key in YARDSTICKS if key in head)
            for i, head in enumerate(heads, 1)]
-    return gathered(kept + own, columns, rows)
+    return "\n".join(kept + own + [columns] + rows) + "\n"
 
 
 def main(target, *names):
@@ -72,11 +53,7 @@ def main(target, *names):
         with open(name, encoding="utf-8") as file:
             slices.append((name, file.read()))
     try:
-        if len(slices) == 1:
-            head, (columns, *rows) = parts(slices[0][1])
-            text = gathered(head, columns, rows)
-        else:
-            text = merged(slices)
+        text = merged(slices)
     except ValueError as error:
         sys.exit(f"merge.py: {error}")
     with open(target, "w", encoding="utf-8") as file:

@@ -34,20 +34,10 @@ def head_of(lines):
 
 
 def read(path):
-    """The head's comments by name, and a row for each time. Where merge.py gathered the times of a
-    layer in one line, the head's `cells` names the values of a cell."""
+    """The head's comments by name, and a row for each time."""
     with open(path) as lines:
         text = lines.read().splitlines()
-    head = head_of(text)
-    table = [line for line in text if not line.startswith("#")]
-    if "cells" not in head:
-        return head, list(csv.DictReader(table))
-    values = head["cells"].split()
-    header, *layers = csv.reader(table)
-    own = header[:-1]
-    return head, [dict(zip(own + values, layer[:len(own)] +
-                           ["" if value == "-" else value for value in cell.split()]))
-                  for layer in layers for cell in layer[len(own):]]
+    return head_of(text), list(csv.DictReader(line for line in text if not line.startswith("#")))
 
 
 def rows_of(tables):

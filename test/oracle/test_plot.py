@@ -54,8 +54,8 @@ class Merge(unittest.TestCase):
             self.slices({"rows": "16,9,64,a,5,6\n1,9,64,b,2,4"}, {"rows": "1,8,64,a,3,4"}))
         lines = text.splitlines()
         self.assertEqual(
-            lines[-4:], ["# cells     m variant us fp16_best_us", "n,k,cells", "8,64,1 a 3 4",
-                         "9,64,1 b 2 4,16 a 5 6"])
+            lines[-4:],
+            ["m,n,k,variant,us,fp16_best_us", "1,8,64,a,3,4", "1,9,64,b,2,4", "16,9,64,a,5,6"])
         self.assertEqual(text.count("# build     ab"), 1)
         self.assertIn(
             "# slice 2   date: 2026-01-02; command: nvfp4_bench gpu --slice 2 2; reading: 2 TB/s",
@@ -73,17 +73,6 @@ class Merge(unittest.TestCase):
     def test_a_row_counts_once(self):
         with self.assertRaisesRegex(ValueError, "2.csv and 1.csv both have 1 x 9 x 64 by b"):
             merge.merged(self.slices({"rows": "1,9,64,b,2,4"}, {"rows": "1,9,64,b,3,4"}))
-
-
-    def test_a_layer_in_one_line_is_read_as_its_rows(self):
-        with tempfile.TemporaryDirectory() as folder:
-            before, after = (os.path.join(folder, name) for name in ("a.csv", "b.csv"))
-            with open(before, "w", encoding="utf-8") as file:
-                file.write(CSV)
-            merge.main(after, before)
-            self.assertEqual(plot.read(after)[1], plot.read(before)[1])
-            with open(after, encoding="utf-8") as file:
-                self.assertEqual(len(file.read().splitlines()), 5)
 
 
 class Plot(unittest.TestCase):
@@ -187,7 +176,7 @@ class Plot(unittest.TestCase):
 
     def test_each_committed_picture_has_the_numbers_of_its_tables(self):
         pictures = sorted(glob.glob(os.path.join(RESULTS, "*.svg")))
-        self.assertGreaterEqual(len(pictures), 4)
+        self.assertGreaterEqual(len(pictures), 3)
         for path in pictures:
             name = os.path.basename(path)
             tables = TABLES.get(name, (name[:-3] + "csv",))

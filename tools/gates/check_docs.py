@@ -403,6 +403,43 @@ def check_drawn(rows):
     return all(cells == [cell(tokens, *column) for column in columns] for tokens, *cells in rows)
 
 
+def of_layers():
+    """The layers of public models, (M, MB of weights with their scales, row)."""
+    import plot
+    return [(int(row["m"]), int(row["n"]) * int(row["k"]) * 9 / 16e6, row)
+            for row in plot.read(f"{ROOT}/bench/results/layers-h200-2026-11-24.csv")[1]]
+
+
+def speedups(rows, ours, theirs):
+    """(geometric mean, worst, "(N, K)" of the worst) of theirs / ours."""
+    ratios = [(float(row[theirs]) / float(row[ours]), f"({row['n']}, {row['k']})") for row in rows]
+    return (f"{statistics.geometric_mean(ratio for ratio, _ in ratios):.2f}",
+            f"{min(ratios)[0]:.2f}", min(ratios)[1])
+
+
+def check_layers(rows):
+    def cells(tokens):
+        of_m = [row for m, _, row in of_layers() if m == int(tokens)]
+        fp16, fp8, bf16 = (speedups(of_m, ours, theirs + "_best_us") for ours, theirs in
+                           (("us", "fp16"), ("us", "fp8"), ("w4a16_bf16_us", "bf16")))
+        return [str(len(of_m)), "{}, {} {}".format(*fp16), fp8[0], "{}, {} {}".format(*bf16)]
+    return all(found == cells(tokens) for tokens, *found in rows)
+
+
+def check_goals(rows):
+    """Behind each goal what W4A16 and NVFP4 tokens reached over cuBLASLt in fp16."""
+    def reached(weights, least, most):
+        numbers = [float(number) for number in re.findall(r"\d+", weights)]
+        low, high = {"below": (0, numbers[0]), "above": (numbers[0], math.inf)}.get(
+            weights.split()[0], (numbers[0], numbers[-1]))
+        chosen = [row for m, mb, row in of_layers() if least <= m <= most and low <= mb < high]
+        return ", ".join(speedups(chosen, ours, "fp16_best_us")[0]
+                         for ours in ("w4a16_fp16_us", "us"))
+    tokens = (1, 16), (17, 64), (65, 128), (129, 512)
+    return all([cell.split(": ")[1] for cell in cells] == [reached(weights, *of) for of in tokens]
+               for weights, *cells in rows)
+
+
 def check_best(rows):
     """Ours, cuBLASLt's best in fp16 and in fp8 of the newest table, the fastest of a cell bold."""
     import plot
