@@ -167,10 +167,36 @@ def draw(axes, ticker, pair, rows):
 
 
 def outline(path, dx=0.0, dy=0.0):
-    """The outline of a path, moved, with two digits after the point."""
+    """The outline of a path, moved, in tenths of a point; of a round mark two half circles."""
+    words = path.get("d").split()
+    if "C" in words and path.get("id"):
+        radius = float(words[2])  # from its lowest point on
+        half = f"a {radius:g} {radius:g} 0 1 0"
+        words = f"M {-radius} 0".split()
+        rest = f" {half} {2 * radius:g} 0 {half} {-2 * radius:g} 0"
+    else:
+        rest = ""
     step = itertools.cycle((dx, dy))
-    return " ".join(f"{float(word) + next(step):.2f}" if word[-1].isdigit() else word
-                    for word in path.get("d").split())
+    return " ".join(f"{round(float(word) + next(step), 1):g}" if word[-1].isdigit() else word
+                    for word in words) + rest
+
+
+def in_few_words(root, texts):
+    """What most texts have stands once, in the root; no text is turned by no degrees."""
+    usual = {"font-size": "10px", "font-family": "sans-serif", "text-anchor": "middle"}
+    for name, value in usual.items():
+        root.set(name, value)
+    for text in texts:
+        style = re.sub("font-family: [^;]*sans-serif", "font-family: sans-serif",
+                       text.attrib.pop("style"))  # not every family that matplotlib knows
+        for name, value in (one.split(": ") for one in style.split("; ")):
+            if usual.get(name) != value:
+                text.set(name, value)
+        for name in ("x", "y"):
+            text.set(name, f"{round(float(text.get(name)), 1):g}")
+        turn = re.match(r"rotate\((\S+)", text.attrib.pop("transform"))[1]
+        if float(turn):
+            text.set("transform", f"rotate({turn} {text.get('x')} {text.get('y')})")
 
 
 def with_few_elements(path):
@@ -195,7 +221,9 @@ def with_few_elements(path):
                 continue
             shape = shapes.get(child.get(use, "")[1:])
             if shape is not None:
-                style = "; ".join(filter(None, (child.get("style"), shape.get("style"))))
+                style = "; ".join(dict.fromkeys(
+                    one for each in (child, shape) for one in each.get("style", "").split("; ")
+                    if one))
                 child = ElementTree.Element(svg + "path", {
                     "d": outline(shape, float(child.get("x")), float(child.get("y"))),
                     "style": style})
@@ -219,9 +247,7 @@ def with_few_elements(path):
                 yield child
 
     root[:] = list(drawn(root))
-    for text in root.iter(svg + "text"):  # not with every family that matplotlib knows
-        text.set("style", re.sub("font-family: [^;]*sans-serif", "font-family: sans-serif",
-                                 text.get("style")))
+    in_few_words(root, root.iter(svg + "text"))
     ElementTree.indent(tree, "")
     tree.write(path, encoding="unicode")
     with open(path, "a") as file:

@@ -169,10 +169,10 @@ class Plot(unittest.TestCase):
         for lines, (logarithm, of_table) in zip(found, expected):
             at = np.array([point for line in lines for point in line])
             values = np.array([point for line in of_table for point in line], dtype=float)
-            for axis, log in ((0, True), (1, logarithm)):
+            for axis, log in ((0, True), (1, logarithm)):  # a picture has tenths of a point
                 of_axis = np.log(values[:, axis]) if log else values[:, axis]
                 scale = np.polyfit(of_axis, at[:, axis], 1)
-                self.assertLess(np.abs(np.polyval(scale, of_axis) - at[:, axis]).max(), 0.02, name)
+                self.assertLess(np.abs(np.polyval(scale, of_axis) - at[:, axis]).max(), 0.07, name)
 
     def test_each_committed_picture_has_the_numbers_of_its_tables(self):
         pictures = sorted(glob.glob(os.path.join(RESULTS, "*.svg")))
