@@ -29,6 +29,16 @@ $(EMU_GCH) $(EMU_MACHINE_GCH): %.gch: %
 $(B)/obj/tools/emulator/arithmetic/mma_%.o \
   $(B)/obj/tools/emulator/arithmetic/host_float.o: private EMU_FLAGS += -O3
 
+# What answers that it is not emulated: what the toolkit's header declares, of each version.
+$(B)/emulator/unsupported.def: $(addprefix tools/emulator/driver/,unsupported.awk entries.def) \
+                               $(wildcard $(CUDA_HOME)/include/cudaTypedefs.h)
+	@mkdir -p $(@D)
+	$(call say,AWK)$(CXX) $(CUDA_INCLUDE) -D__CUDA_API_VERSION_INTERNAL -E -include cudaTypedefs.h \
+	  -x c++ /dev/null | awk -f $(wordlist 1,2,$^) - >$@
+UNSUPPORTED_OBJ := $(addsuffix /tools/emulator/driver/unsupported.o,$(B)/obj $(B)/fuzz/obj)
+$(UNSUPPORTED_OBJ): $(B)/emulator/unsupported.def
+$(UNSUPPORTED_OBJ): private EMU_FLAGS += -DEMU_UNSUPPORTED_DEF='"$(B)/emulator/unsupported.def"'
+
 .PHONY: emulator
 emulator: $(B)/emulator/libcuda.so.1  ## the stand-in for libcuda.so.1
 $(B)/emulator/libcuda.so.1: $(EMU_OBJ) tools/emulator/driver/libcuda.map

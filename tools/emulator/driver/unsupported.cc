@@ -58,7 +58,7 @@ int refuse(const char* symbol, void* caller) {
   extern "C" __attribute__((visibility("default"))) int symbol(); \
   int symbol() { return refuse(#symbol, __builtin_return_address(0)); }
 #define EMU_PER_THREAD(symbol) EMU_UNSUPPORTED(, symbol, )
-#include "tools/emulator/driver/unsupported.def"
+#include EMU_UNSUPPORTED_DEF
 #undef EMU_UNSUPPORTED
 #undef EMU_PER_THREAD
 
@@ -68,7 +68,7 @@ const std::vector<UnsupportedRow>& unsupported_rows() {
   static const std::vector<UnsupportedRow> rows = {
 #define EMU_UNSUPPORTED(base, symbol, version) {#base, reinterpret_cast<void*>(&symbol), version},
 #define EMU_PER_THREAD(symbol)
-#include "tools/emulator/driver/unsupported.def"
+#include EMU_UNSUPPORTED_DEF
 #undef EMU_UNSUPPORTED
 #undef EMU_PER_THREAD
   };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The entry points that exist and answer CUDA_ERROR_NOT_SUPPORTED (unsupported.def).
+// The entry points that exist and answer CUDA_ERROR_NOT_SUPPORTED (unsupported.awk).
 #pragma once
 
 #include <string_view>
