@@ -51,6 +51,6 @@ drawings: $(SETUP) all $(B)/draw_numbers  ## docs/drawings/*.svg, of the walk th
 	$(PYTHON) tools/draw/draw.py $(B)/draw_numbers.txt docs/drawings
 	LD_LIBRARY_PATH=$(B)/emulator EMU_TRACE_BLOCKS=0 EMU_SEED=2 \
 	  $(B)/nvfp4 run --m 64 --n 128 --k 768 --trace $(B)/drawing.json
-	$(PYTHON) tools/emulator/trace/picture.py $(B)/drawing.json docs/drawings/pipeline.svg
+	$(PYTHON) tools/emulator/trace/picture.py --brief $(B)/drawing.json docs/drawings/pipeline.svg
 
 -include $(TOOL_OBJ:.o=.d) $(PROGRAM_GCH:.gch=.d)

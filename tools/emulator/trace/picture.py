@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""picture.py TRACE.json OUT.svg [--block N] [--from T] [--to T]: one block of a time line as a
-picture: a row per warp and unit, a bar per instruction or piece of asynchronous work, an arrow from
-what ended a phase to the wait that it released. Bars say what they are when pointed at."""
+"""picture.py TRACE.json OUT.svg [--block N] [--from T] [--to T] [--brief]: one block of a time line
+as a picture: a row per warp and unit, a bar per instruction or piece of asynchronous work, an arrow
+from what ended a phase to the wait that it released. Bars say what they are when pointed at."""
 import argparse
 import json
 import math
@@ -20,6 +20,7 @@ def parse(arguments=None):
     parser.add_argument("--block", type=int, default=1, help="which block of the file, from 1")
     parser.add_argument("--from", type=float, dest="begin", help="first instruction")
     parser.add_argument("--to", type=float, dest="end", help="last instruction")
+    parser.add_argument("--brief", action="store_true", help="bars say their name and times alone")
     return parser.parse_args(arguments)
 
 
@@ -41,8 +42,8 @@ class Block:
 
 
 class Picture:
-    def __init__(self, block, begin, end):
-        self.block = block
+    def __init__(self, block, begin, end, brief=False):
+        self.block, self.brief = block, brief
         first = min(e["ts"] for e in block.spans)
         self.begin = first if begin is None else begin
         self.end = max(e["ts"] + e["dur"] for e in block.spans) if end is None else end
@@ -79,9 +80,10 @@ class Picture:
         if e["ts"] + e["dur"] < self.begin or e["ts"] > self.end:
             return
         x, width = self.x(e["ts"]), self.x(e["ts"] + e["dur"]) - self.x(e["ts"])
+        known = () if self.brief else e["args"].items()
         told = "; ".join([e["name"], f'{e["ts"]:g} to {e["ts"] + e["dur"]:g}',
-                          *(f"{k}: {v}".rstrip(";") for k, v in e["args"].items())])
-        self.out.append(f'<rect x="{x:.2f}" y="{self.y(e["tid"])}" width="{max(width, 0.6):.2f}" '
+                          *(f"{k}: {v}".rstrip(";") for k, v in known)])
+        self.out.append(f'<rect x="{x:.1f}" y="{self.y(e["tid"])}" width="{max(width, 0.6):.1f}" '
                         f'height="{BAR}" fill={quoteattr(COLOURS.get(e["cat"], "#000000"))}>'
                         f"<title>{escape(told)}</title></rect>")
 
@@ -126,7 +128,7 @@ def main():
     with open(options.trace) as text:
         block = Block(json.load(text), options.block)
     with open(options.picture, "w") as out:
-        out.write(Picture(block, options.begin, options.end).svg())
+        out.write(Picture(block, options.begin, options.end, options.brief).svg())
 
 
 if __name__ == "__main__":
