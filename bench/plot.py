@@ -2,8 +2,8 @@
 """plot.py RESULT.csv... RESULT.svg: microseconds over M for each (N, K) of `nvfp4_bench gpu`; of a
 table of many layers how many times as fast as others, cuBLASLt at its best among them, and the
 share of the yardstick; of `nvfp4_bench grouped` how many times as fast as a loop of products, and
-the share of what reading the experts' weights takes. With several tables the head of the first
-names the machine."""
+the share of what reading the experts' weights takes; of `bench/model.py` how many times as fast as
+with bf16 weights, and the memory. With several tables the head of the first names the machine."""
 import csv
 import itertools
 import re
@@ -143,6 +143,55 @@ def draw_grouped(figure, rows):
         axes.legend(fontsize=8)
 
 
+# Kinds of weights and tokens in bench/model.py, and their colours.
+MODEL_KINDS = {"w4a16": ("4-bit weights, bf16 tokens", "C0"),
+               "w4a4": ("4-bit weights, 4-bit tokens", "C1")}
+
+
+def of_model(rows, kind, column):
+    """{(work, sequences, tokens): the kind's value}, in the table's order."""
+    return {(row["work"], row["sequences"], row["tokens"]): float(row[column])
+            for row in rows if row["kind"] == kind}
+
+
+def faster_model(rows, kind, column):
+    """Times as fast as bf16 weights, of each work in the table's order."""
+    slow = of_model(rows, "bf16", column)
+    return [slow[work] / us for work, us in of_model(rows, kind, column).items()]
+
+
+def draw_bars(axes, kinds, values):
+    """Bars of each kind side by side; yields each kind, its colour and where its bars are."""
+    width = 0.8 / len(kinds)
+    for place, (kind, (label, colour)) in enumerate(kinds.items()):
+        at = [x + (place - (len(kinds) - 1) / 2) * width for x in range(len(values[kind]))]
+        axes.bar(at, values[kind], width, color=colour, label=label)
+        yield kind, colour, at
+
+
+def draw_model(figure, rows):
+    """A whole model: bars for steps, marks for their products alone, and the memory."""
+    speed, memory = figure.subplots(1, 2, width_ratios=[3, 2])
+    faster = {kind: faster_model(rows, kind, "us") for kind in MODEL_KINDS}
+    for kind, colour, at in draw_bars(speed, MODEL_KINDS, faster):
+        speed.plot(at, faster_model(rows, kind, "products_us"), "D", color=colour,
+                   markeredgecolor="black", markersize=5)
+    speed.plot([], [], "D", color="white", markeredgecolor="black", label="its products alone")
+    speed.axhline(1, color="black", linewidth=1)
+    speed.set(ylabel="times as fast as bf16 weights", title="a step of the whole model")
+    kinds = {"bf16": ("bf16 weights", "0.6"), **MODEL_KINDS}
+    taken = {kind: list(of_model(rows, kind, "gb").values()) for kind in kinds}
+    list(draw_bars(memory, kinds, taken))
+    memory.set(ylabel="GB", title="memory", ylim=(0, 1.35 * max(map(max, taken.values()))))
+    names = [f"batch {sequences}" if work == "decode" else f"prompt\n{tokens}"
+             for work, sequences, tokens in of_model(rows, "bf16", "us")]
+    for axes in (speed, memory):
+        axes.set_xticks(range(len(names)), names, fontsize=8)
+        axes.grid(True, axis="y", alpha=0.3)
+        axes.set_axisbelow(True)
+        axes.legend(fontsize=8)
+
+
 def backend():
     try:
         import matplotlib
@@ -260,9 +309,14 @@ def main(*paths):
     import matplotlib.pyplot as plt
     tables = [read(source) for source in sources]
     head, rows = tables[0][0], rows_of(tables)
-    pairs = sorted({(int(row["n"]), int(row["k"])) for row in rows}, key=lambda p: -p[0] * p[1])
+    pairs = sorted({(int(row["n"]), int(row["k"])) for row in rows if "n" in row},
+                   key=lambda p: -p[0] * p[1])
     machine = f"{head.get('device', '?').split(',')[0]}, {head.get('date', '?')}"
-    if "grouped_us" in rows[0]:
+    if "products_us" in rows[0]:
+        figure = plt.figure(figsize=(11, 4.2))
+        draw_model(figure, rows)
+        figure.suptitle(f"{machine}: {head['model']}; CUDA graphs, median", fontsize=9)
+    elif "grouped_us" in rows[0]:
         figure = plt.figure(figsize=(9, 4.2))
         draw_grouped(figure, rows)
         layers = len({row["layer"] for row in rows})

@@ -98,6 +98,14 @@ class Plot(unittest.TestCase):
         self.assertEqual(plot.spread_of_routing(rows, "even", "grouped_us", "loop_us"),
                          [(1, 4, 4, 4), (4, 1.5, 1.5, 1.5)])
 
+    def test_a_model_is_compared_with_bf16_weights(self):
+        names = ("work", "sequences", "tokens", "kind", "us", "gb")
+        rows = [dict(zip(names, row.split())) for row in (
+            "decode 1 128 bf16 6 4", "decode 1 128 w4a16 3 1", "prompt 1 512 w4a16 8 2",
+            "prompt 1 512 bf16 4 5")]
+        self.assertEqual(plot.faster_model(rows, "w4a16", "us"), [2, 0.5])
+        self.assertEqual(list(plot.of_model(rows, "w4a16", "gb").values()), [1, 2])
+
     def test_rows_are_read_and_the_fastest_variant_is_drawn(self):
         with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
             file.write(CSV)
