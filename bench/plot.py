@@ -183,8 +183,11 @@ def draw_model(figure, rows):
     taken = {kind: list(of_model(rows, kind, "gb").values()) for kind in kinds}
     list(draw_bars(memory, kinds, taken))
     memory.set(ylabel="GB", title="memory", ylim=(0, 1.35 * max(map(max, taken.values()))))
-    names = [f"batch {sequences}" if work == "decode" else f"prompt\n{tokens}"
-             for work, sequences, tokens in of_model(rows, "bf16", "us")]
+    names, last = [], ""
+    for work, sequences, tokens in of_model(rows, "bf16", "us"):
+        size = f"batch {sequences}" if work == "decode" else f"prompt {tokens}"
+        names.append(size if work != last else size.split()[1])  # more words would touch
+        last = work
     for axes in (speed, memory):
         axes.set_xticks(range(len(names)), names, fontsize=8)
         axes.grid(True, axis="y", alpha=0.3)
