@@ -12,10 +12,14 @@ WEIGHTS, TOKENS, WEIGHT_SCALES, TOKEN_SCALES = "#9dbbe0", "#9dd3a0", "#4477aa", 
 STAGING = "#ee9944"
 
 
+def tenths(number):
+    return f"{round(number, 1):g}"
+
+
 def words_at(x, y, words, anchor, size):
     look = "" if anchor == "middle" else f' text-anchor="{anchor}"'
     look += "" if size == 10 else f' font-size="{size}"'
-    return f'<text x="{x:g}" y="{y:g}"{look}>{escape(words)}</text>'
+    return f'<text x="{tenths(x)}" y="{tenths(y)}"{look}>{escape(words)}</text>'
 
 
 class Svg:
@@ -29,8 +33,8 @@ class Svg:
 
     def box(self, x, y, width, height, fill, title, words=""):
         self.out.append(
-            f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" fill="{fill}">'
-            f"<title>{escape(title)}</title></rect>" +
+            f'<rect x="{tenths(x)}" y="{y:g}" width="{tenths(width)}" height="{height:g}" '
+            f'fill="{fill}"><title>{escape(title)}</title></rect>' +
             (words_at(x + width / 2, y + height / 2 + 4, words, "middle", 10) if words else ""))
 
     def save(self, path):
