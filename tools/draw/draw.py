@@ -58,7 +58,7 @@ def scale_tile(path):
         for band, colour in enumerate(BANDS):
             row, at = lane + 32 * band, 16 * lane + 4 * band
             svg.box(80 + 152 * band, 58 + 17 * lane, 152, 17, colour,
-                    f"bytes {at} to {at + 3}: row {row}, k 0 to 63, 16 a byte",
+                    f"bytes {at} to {at + 3}: row {row}",
                     "\u2003".join(f"{row}.{block}" for block in range(4)))
     svg.text(80, 622, "12.3: row 12, fourth block of 16 along K. Rows 32 apart lie side by side.")
     svg.save(path)
