@@ -182,6 +182,21 @@ class Plot(unittest.TestCase):
                 scale = np.polyfit(of_axis, at[:, axis], 1)
                 self.assertLess(np.abs(np.polyval(scale, of_axis) - at[:, axis]).max(), 0.07, name)
 
+    def compare_bars(self, name, svg, rows):
+        """The bars of a model are as high as its figures, by one scale for speed and one for
+        memory."""
+        bar = r"M \S+ (\S+) L \S+ \1 L \S+ (\S+) L \S+ \2 z"
+        paths = [re.findall(bar, path) for path in re.findall(r'<path d="([^"]*)"', svg)]
+        found = [[float(low) - float(high) for low, high in bars]
+                 for bars in paths if len(bars) > 1]
+        speed = [plot.faster_model(rows, kind, "us") for kind in plot.MODEL_KINDS]
+        memory = [list(plot.of_model(rows, kind, "gb").values())
+                  for kind in ("bf16", *plot.MODEL_KINDS)]
+        self.assertEqual(len(found), len(speed) + len(memory), name)
+        for heights, values in ((found[:len(speed)], speed), (found[len(speed):], memory)):
+            at, of = np.array(heights).ravel(), np.array(values, dtype=float).ravel()
+            self.assertLess(np.abs(at - of * (at @ of) / (of @ of)).max(), 0.15, name)
+
     def test_each_committed_picture_has_the_numbers_of_its_tables(self):
         pictures = sorted(glob.glob(os.path.join(RESULTS, "*.svg")))
         self.assertGreaterEqual(len(pictures), 3)
@@ -192,6 +207,9 @@ class Plot(unittest.TestCase):
             with open(path, encoding="utf-8") as file:
                 svg = file.read()
             with self.subTest(path=name):
+                if "work" in rows[0]:
+                    self.compare_bars(name, svg, rows)
+                    continue
                 self.compare(name, svg, rows)
                 layers = len({row["layer"] for row in rows} if "grouped_us" in rows[0] else
                              {(row["n"], row["k"]) for row in rows})
