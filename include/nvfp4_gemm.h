@@ -289,6 +289,16 @@ enum {
   NVFP4_OPERAND_FORMAT_E2M1_UE8M0 = 2  /* UE8M0 per 16                                            */
 };
 
+/* The order of weights in memory, by the kernels that read it and a version.
+ * NONE    Codes and scales as in a checkpoint: the rules of b and b_scales.
+ * SM90_1  For 9.0. Codes and scales lie together, in units of 64 rows x 64 elements of K:
+ *         2,304 bytes, with MXFP4 2,176. The unit of row r and element k is number
+ *         (r/64) * ceil(K/64) + k/64 of its matrix. Elements beyond N or K are zeros.
+ *         docs/packing.md has the order inside a unit.
+ * nvfp4_pack_weights makes it, nvfp4_unpack_weights returns the checkpoint's order. No kernel of
+ * this version reads packed weights: a product with them runs in nvfp4_gemm_reference alone. */
+enum { NVFP4_PACKING_NONE = 0, NVFP4_PACKING_SM90_1 = 1 };
+
 /* How the scale of a block follows from its elements. A UE8M0 scale follows from the largest
  * magnitude m * 2^e, 1 <= m < 2:
  *   ROUND_UP  2^(e-2) if m <= 1.5, else 2^(e-1): no element is clipped. DEFAULT means this.
@@ -379,6 +389,11 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                addresses will be given.
  *   workspace    at least nvfp4_gemm_workspace_bytes() bytes, whatever they contain. Products that
  *                may run at the same time each need their own.
+ *   b_packing    With NVFP4_PACKING_SM90_1, b and b2 hold codes and scales as nvfp4_pack_weights
+ *                writes them. b_scales and b2_scales are NULL and b_ld is 0, b_scale_layout may be
+ *                UNSET, and the stride of the scales is ignored. b_batch_stride counts elements,
+ *                4,096 to a unit, and is 0 or a multiple of 4,096. A slice of rows begins at a
+ *                multiple of 64; K has no slices.
  *   a_ld, b_ld   >= K, multiple of 32 (16 bytes; a K of 48 has rows of 64), below 2^41.
  *                a_type F16 or BF16: a_ld and the stride of a are multiples of 8, below 2^39.
  *   c_ld, d_ld   >= N, for column-major >= M. Multiples of 8 are stored faster.
@@ -484,7 +499,8 @@ typedef struct nvfp4_gemm_desc {
   int32_t a_tensor_scale_rows;         /* 0: one factor. 1: a_tensor_scale has one for each row of
                                           A in each batch, whatever a_type is                     */
   int32_t d_scale_rule;                /* of UE8M0 scales of D: NVFP4_SCALE_RULE_..               */
-  int32_t reserved[2];                 /* 0                                                       */
+  int32_t b_packing;                   /* of b and b2: NVFP4_PACKING_..                           */
+  int32_t reserved[1];                 /* 0                                                       */
 
   float *d_amax;                       /* one fp32 on the device; NULL: none                      */
   float *d_row_amax;                   /* [l][m] fp32; NULL: none                                 */
@@ -951,6 +967,73 @@ NVFP4_API nvfp4_status nvfp4_dequantize_reference(const nvfp4_quantize_desc *des
 NVFP4_API nvfp4_status nvfp4_scale_convert(const void *src, int32_t src_layout, void *dst,
                                            int32_t dst_layout, int64_t rows, int64_t k,
                                            void *stream);
+
+/* ---- Packed weights -------------------------------------------------------------------------- */
+
+/* Bytes of a packed [rows, k] matrix, a multiple of 128: ceil(rows/64) * ceil(k/64) units. 0 if a
+ * size is negative, k is no multiple of the elements that share a scale, the packing is NONE, it or
+ * the NVFP4_OPERAND_FORMAT is unknown, or the result exceeds 2^63-1.                   Since 0.1 */
+NVFP4_API size_t nvfp4_packed_bytes(int64_t rows, int64_t k, int32_t packing, int32_t format);
+
+/* l matrices of weights [n][k], in a checkpoint's order and packed, in device memory; in host
+ * memory for the functions ..._host. NVFP4_PACK_DESC_INIT sets struct_size and l = 1.
+ *   struct_size  sizeof(nvfp4_pack_desc); larger ones as in nvfp4_gemm_desc.
+ *   n, k, l      0 .. 2^31-1; k a multiple of 16, of 32 for MXFP4. Any of them 0: success, nothing
+ *                is read or written.
+ *   rows         A call converts the rows first_row to first_row + rows - 1 of each matrix, 0 all
+ *                from first_row on. first_row is a multiple of 64, and so is rows unless they end
+ *                at n. codes and scales hold these rows alone: a matrix [rows][k] with its own
+ *                scales. `packed` is the whole matrix.
+ *   codes        codes_ld >= k, a multiple of 32, below 2^41.
+ *   scales       nvfp4_scale_bytes_for(rows, k, scale_layout, format) bytes for each matrix. Bit 7
+ *                of a UE4M3 scale is not kept.
+ *   packed       nvfp4_packed_bytes(n, k, packing, format) bytes for each matrix.
+ *   strides      Ignored if l = 1. Matrices do not overlap. codes_batch_stride is a multiple of 32,
+ *                scales_batch_stride_bytes of 16, and packed_batch_stride_bytes is whole units.
+ *   addresses    codes, scales and packed are aligned to 16 bytes; on the host to nothing.
+ *   overlap      codes, scales and packed lie apart. What was packed into the same memory before
+ *                does not matter. */
+typedef struct nvfp4_pack_desc {
+  uint64_t struct_size;
+  int64_t n, k, l;
+  void *codes;                         /* [l][rows][k] E2M1: read by pack, written by unpack      */
+  int64_t codes_ld, codes_batch_stride;
+  void *scales;                        /* of that format, scale_layout                            */
+  int64_t scales_batch_stride_bytes;
+  void *packed;                        /* written by pack, read by unpack                         */
+  int64_t packed_batch_stride_bytes;
+  int64_t first_row, rows;
+  int32_t packing;                     /* NVFP4_PACKING_..., not NONE                             */
+  int32_t format, scale_layout;
+  int32_t reserved[1];                 /* 0                                                       */
+} nvfp4_pack_desc;
+#ifdef __cplusplus
+static inline nvfp4_pack_desc nvfp4_pack_desc_init() {
+  nvfp4_pack_desc desc = nvfp4_pack_desc();
+  desc.struct_size = sizeof desc;
+  desc.l = 1;
+  return desc;
+}
+#define NVFP4_PACK_DESC_INIT nvfp4_pack_desc_init()
+#else
+#define NVFP4_PACK_DESC_INIT {.struct_size = sizeof(nvfp4_pack_desc), .l = 1}
+#endif
+
+/* Writes the packed rows, and zeros for the elements beyond n and k in their units. One kernel on
+ * `stream` of the current context. Allocates nothing, waits for nothing, may be captured.
+ *                                                                                      Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_pack_weights(const nvfp4_pack_desc *desc, void *stream);
+
+/* Writes codes and scales of the rows, with the bytes that were packed; padding keeps its bytes.
+ * The rest as nvfp4_pack_weights.                                                      Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_unpack_weights(const nvfp4_pack_desc *desc, void *stream);
+
+/* The same bytes on the CPU, single-threaded; every pointer is a host pointer. Padding of scales is
+ * written as 0. Allocates nothing.                                                     Since 0.1 */
+NVFP4_API nvfp4_status nvfp4_pack_weights_host(const nvfp4_pack_desc *desc);
+NVFP4_API nvfp4_status nvfp4_unpack_weights_host(const nvfp4_pack_desc *desc);
+
+/* ---- Fused quantizers ------------------------------------------------------------------------ */
 
 /* One kernel computes z [rows][k] in fp32 and quantizes it as nvfp4_quantize quantizes x. Each
  * operation is rounded to nearest even (docs/numerics.md).

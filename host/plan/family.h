@@ -140,6 +140,10 @@ struct Family {
   // A pre-pass decodes tokens with such scales to bf16.
   bool decodes_tokens = false;
 
+  // ---- packed weights ----
+  // The order of packed weights (NVFP4_PACKING_..) that the kernels read.
+  int32_t packing = NVFP4_PACKING_NONE;
+
   // ---- rows for older drivers (arch.def) ----
   // Whether a product may have K partitions by the row. NULL: on every row.
   bool (*splits_k)(const Architecture& arch) = nullptr;

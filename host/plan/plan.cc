@@ -163,6 +163,7 @@ nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, C
 nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice* choice) {
   const nvfp4_gemm_desc& desc = *checked.desc;
   if (!has_kernel(arch, desc)) return refuse_operands(desc, arch);
+  NVFP4_TRY(check_packing(desc, arch));
   NVFP4_TRY(check_gate(desc, arch));
   if (checked.forced == nullptr) {
     const Variant* const assembled = first_if_all_are_assembled(arch, desc);
@@ -202,6 +203,20 @@ nvfp4_gemm_desc planned_product(const nvfp4_gemm_desc& desc, const Architecture&
   nvfp4_gemm_desc all = desc;
   if (is_gated(desc) && arch.family->gate_halves_tile) all.n *= 2;
   return all;
+}
+
+nvfp4_status check_packing(const nvfp4_gemm_desc& desc, const Architecture& arch) {
+  if (desc.k == 0 || desc.b_packing == NVFP4_PACKING_NONE) return NVFP4_SUCCESS;
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    const Variant& v = variant_at(i);
+    if (serves(v, arch) && v.family->packing == desc.b_packing) return NVFP4_SUCCESS;
+  }
+  return fail(NVFP4_STATUS_NOT_SUPPORTED,
+              "b_packing = %s: no kernel for compute capability %s reads such weights in version "
+              "%d.%d.%d; nvfp4_unpack_weights() returns the order of a checkpoint",
+              enumerator_name(Enumeration::packing, desc.b_packing),
+              capability_text(arch.capability).text, NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR,
+              NVFP4_VERSION_PATCH);
 }
 
 nvfp4_status refuse_assembled(const Architecture& arch, const Variant& such) {

@@ -66,6 +66,9 @@ nvfp4_gemm_desc planned_product(const nvfp4_gemm_desc& desc, const Architecture&
 // desc.variant.
 nvfp4_status refuse_assembled(const Architecture& arch, const Variant& such);
 
+// Refuses packed weights in an order that no kernel of the architecture reads.
+nvfp4_status check_packing(const nvfp4_gemm_desc& desc, const Architecture& arch);
+
 // Number of CTAs that are launched on a device with sm_count SMs.
 uint32_t count_ctas(const Plan& plan, int32_t sm_count);
 

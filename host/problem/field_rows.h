@@ -27,6 +27,7 @@ enum class Enumeration {
   pdl,
   tensor_scale,
   fused,
+  packing,
 };
 
 enum class Kind {
@@ -104,9 +105,10 @@ enum When : uint32_t {
   in_plan = 1 << 12,   // the plan was made with one
   later = 1 << 13,     // not in this version
   never = 1 << 14,     // reserved
+  plain_b = 1 << 15,   // b_packing is NONE
   // What else there is to say of a field.
-  unread = 1 << 15,  // where a condition does not hold, it is not looked at
-  needed = 1 << 16,  // where all of them hold, it is not NULL
+  unread = 1 << 16,  // where a condition does not hold, it is not looked at
+  needed = 1 << 17,  // where all of them hold, it is not NULL
 };
 
 constexpr Drawn fixed{Drawn::As::fixed, 0, 0, 1}, coin{Drawn::As::coin, 0, 1, 1},
@@ -155,11 +157,17 @@ constexpr Field fused[] = {
 #include "host/problem/fields.def"
 };
 
+constexpr Field pack[] = {
+#define PACK_FIELD(...) NVFP4_FIELD(nvfp4_pack_desc, __VA_ARGS__),
+#include "host/problem/fields.def"
+};
+
 #define GEMM_FIELD(kind, name, ...) NVFP4_FITS(nvfp4_gemm_desc, kind, name)
 #define ADDRESS_FIELD(kind, name, ...) NVFP4_FITS(nvfp4_gemm_addresses, kind, name)
 #define GROUPED_FIELD(kind, name, ...) NVFP4_FITS(nvfp4_grouped_desc, kind, name)
 #define QUANTIZE_FIELD(kind, name, ...) NVFP4_FITS(nvfp4_quantize_desc, kind, name)
 #define FUSED_FIELD(kind, name, ...) NVFP4_FITS(nvfp4_fused_quantize_desc, kind, name)
+#define PACK_FIELD(kind, name, ...) NVFP4_FITS(nvfp4_pack_desc, kind, name)
 #include "host/problem/fields.def"
 
 #undef NVFP4_FIELD
@@ -180,6 +188,7 @@ static_assert(fill(addresses, sizeof(nvfp4_gemm_addresses)), "an address of a pl
 static_assert(fill(grouped_desc, sizeof(nvfp4_grouped_desc)), "a field of a group has no row");
 static_assert(fill(quantize, sizeof(nvfp4_quantize_desc)), "a field of a quantizer has no row");
 static_assert(fill(fused, sizeof(nvfp4_fused_quantize_desc)), "a field of a fused one has no row");
+static_assert(fill(pack, sizeof(nvfp4_pack_desc)), "a field of nvfp4_pack_desc has no row");
 
 constexpr bool is_same_name(const char* a, const char* b) {
   while (*a != '\0' && *a == *b) ++a, ++b;

@@ -16,10 +16,12 @@ struct Operand {
   const void *elements, *scales;
   int64_t ld, stride, scales_stride;
   int32_t layout;
-  int32_t type;    // NVFP4_TYPE_NONE: quantized, with scales
-  int32_t format;  // format of a quantized operand
+  int32_t type;     // NVFP4_TYPE_NONE: quantized, with scales
+  int32_t format;   // format of a quantized operand
+  int32_t packing;  // NVFP4_PACKING_NONE: elements and scales apart
 
   bool quantized() const { return type == NVFP4_TYPE_NONE; }
+  bool packed() const { return packing != NVFP4_PACKING_NONE; }
 };
 Operand operand_a(const nvfp4_gemm_desc& g);
 Operand operand_b(const nvfp4_gemm_desc& g);

@@ -2,6 +2,7 @@
 // Computes each group as the single product of its rows.
 #include "host/reference/grouped.h"
 
+#include "host/base/packing.h"
 #include "host/base/size.h"
 #include "host/reference/reference.h"
 
@@ -11,6 +12,13 @@ namespace {
 
 const void* forward(const void* from, int64_t bytes) {
   return from == nullptr ? nullptr : static_cast<const uint8_t*>(from) + bytes;
+}
+
+// From the weights of a group to those of the next.
+int64_t weight_bytes(const nvfp4_gemm_desc& g) {
+  const Packing* const packing = find_packing(g.b_packing);
+  return packing == nullptr ? g.b_batch_stride / 2
+                            : packing->stride_bytes(g.b_batch_stride, g.operand_format);
 }
 
 int64_t bytes_of(int32_t type) { return type == NVFP4_TYPE_F32 ? 4 : 2; }
@@ -43,10 +51,10 @@ nvfp4_gemm_desc product_of(const nvfp4_grouped_desc& grouped, const nvfp4_gemm_d
     scale_bytes_for(rows.scales, all.k, all.a_scale_layout, all.operand_format, &scales);
   }
   g.a_scales = forward(all.a_scales, scales);
-  g.b = forward(all.b, all.l > 1 ? group * all.b_batch_stride / 2 : 0);
+  g.b = forward(all.b, all.l > 1 ? group * weight_bytes(all) : 0);
   g.b_scales = forward(all.b_scales, all.l > 1 ? group * all.b_scales_batch_stride_bytes : 0);
   if (all.b2 != nullptr) {
-    g.b2 = forward(all.b2, all.l > 1 ? group * all.b_batch_stride / 2 : 0);
+    g.b2 = forward(all.b2, all.l > 1 ? group * weight_bytes(all) : 0);
     g.b2_scales = forward(all.b2_scales, all.l > 1 ? group * all.b_scales_batch_stride_bytes : 0);
   }
   g.c = forward(all.c, bytes_of_rows(all, begin, all.c_ld, all.c_type));

@@ -16,6 +16,7 @@
 
 #include "host/base/formats.h"
 #include "host/problem/fields.h"
+#include "host/reference/pack/packed_weights.h"
 #include "host/reference/reference_epilogue.h"
 #include "host/reference/reference_wide.h"
 
@@ -37,9 +38,17 @@ struct Matrix {
   const uint8_t* scales;
   int64_t rows, k, ld;
   int32_t layout;
+  const PackedWeights* packed;  // elements and scales, if it is not NULL
 
+  // `count` elements of a row, from an even one on; `gathered` is for those of packed weights.
+  const uint8_t* bytes(int64_t row, int64_t first, int count, uint8_t* gathered) const {
+    if (packed == nullptr) return elements + (row * ld + first) / 2;
+    for (int i = 0; i < count; i += 2) gathered[i / 2] = packed->byte(row, first + i);
+    return gathered;
+  }
   // Header, "Where the scale of (row, k) is stored".
   uint8_t scale(int64_t row, int64_t ks) const {
+    if (packed != nullptr) return packed->scale(row, ks);
     if (layout == NVFP4_SCALE_LAYOUT_LINEAR) return scales[row * (k / 16) + ks];
     const int64_t tile = (row / 128) * at_least_one_per(k, 64) + ks / 4;
     return scales[tile * 512 + (row % 32) * 16 + ((row % 128) / 32) * 4 + ks % 4];
@@ -98,8 +107,9 @@ struct Region {
 template <typename Store>
 void decode(const ByteTable& table, const Matrix& x, const Region& region, PanelScales* scales,
             Store store) {
+  uint8_t gathered[kPanel / 2];
   for (int row = 0; row < region.rows; ++row) {
-    const uint8_t* bytes = x.elements + ((region.row + row) * x.ld + region.k) / 2;
+    const uint8_t* bytes = x.bytes(region.row + row, region.k, region.k_count, gathered);
     for (int i = 0; i < region.k_count / 2; ++i) {
       store(row, 2 * i, table.of[bytes[i]].low);
       store(row, 2 * i + 1, table.of[bytes[i]].high);
@@ -202,18 +212,21 @@ Matrix batch_of_a(const nvfp4_gemm_desc& g, int64_t batch) {
           g.m,
           g.k,
           g.a_ld,
-          g.a_scale_layout};
+          g.a_scale_layout,
+          nullptr};
 }
 
-// The weights are the rows of b, or of b2.
+// The weights are the rows of b, or of b2. `packed` are the same, if they are packed.
 Matrix batch_of_weights(const nvfp4_gemm_desc& g, const void* codes, const void* scales,
-                        int64_t batch) {
+                        int64_t batch, const PackedWeights* packed) {
+  if (g.b_packing != NVFP4_PACKING_NONE) return {nullptr, nullptr, g.n, g.k, 0, 0, packed};
   return {static_cast<const uint8_t*>(codes) + batch * g.b_batch_stride / 2,
           static_cast<const uint8_t*>(scales) + batch * g.b_scales_batch_stride_bytes,
           g.n,
           g.k,
           g.b_ld,
-          g.b_scale_layout};
+          g.b_scale_layout,
+          nullptr};
 }
 
 }  // namespace
@@ -226,8 +239,11 @@ void reference_gemm(const nvfp4_gemm_desc& g) {
   fill_byte_table(&w.table);
   const ReferenceEpilogue epilogue(g);
   for (int64_t batch = 0; batch < g.l; ++batch) {
-    const Matrix a = batch_of_a(g, batch), b = batch_of_weights(g, g.b, g.b_scales, batch);
-    const Matrix b2 = is_gated(g) ? batch_of_weights(g, g.b2, g.b2_scales, batch) : b;
+    const PackedWeights packed = packed_batch(g, g.b, batch),
+                        packed2 = packed_batch(g, g.b2, batch);
+    const Matrix a = batch_of_a(g, batch);
+    const Matrix b = batch_of_weights(g, g.b, g.b_scales, batch, &packed);
+    const Matrix b2 = is_gated(g) ? batch_of_weights(g, g.b2, g.b2_scales, batch, &packed2) : b;
     for (int64_t m = 0; m < g.m; m += kRows) {
       for (int64_t n = 0; n < g.n; n += kRows) {
         multiply_tile(&w, a, b, m, n, w.acc[0]);

@@ -17,6 +17,7 @@
 #include "host/base/formats.h"
 #include "host/base/operand_format.h"
 #include "host/problem/fields.h"
+#include "host/reference/pack/packed_weights.h"
 #include "host/reference/reference_epilogue.h"
 
 namespace nvfp4 {
@@ -120,28 +121,40 @@ class WideSum {
   bool nan_ = false, above_ = false, below_ = false;
 };
 
-// Packed elements and their scales by the header's prose; one batch of A or B.
-class Packed {
+// Quantized elements and their scales by the header's prose; one batch of A or B.
+class Quantized {
  public:
-  Packed(const void* elements, const void* scales, int64_t k, int64_t ld, int32_t layout,
-         int32_t format)
+  Quantized(const void* elements, const void* scales, int64_t k, int64_t ld, int32_t layout,
+            int32_t format)
       : elements_(static_cast<const uint8_t*>(elements)),
         scales_(static_cast<const uint8_t*>(scales)),
         k_(k),
         ld_(ld),
         layout_(layout),
-        format_(*find_operand_format(format)) {}
+        format_(*find_operand_format(format)),
+        packed_(nullptr, 0, 0),
+        is_packed_(false) {}
+  Quantized(const PackedWeights& packed, int64_t k, int32_t format)
+      : Quantized(nullptr, nullptr, k, 0, 0, format) {
+    packed_ = packed;
+    is_packed_ = true;
+  }
 
   int unit() const { return format_.scale == ScaleType::ue4m3 ? kUnitOfUe4m3 : kUnitOfUe8m0; }
   Factor at(int64_t row, int64_t k) const {
     const uint8_t byte = scale(row, k / format_.block);
-    const int32_t element = e2m1_doubled(elements_[(row * ld_ + k) / 2] >> (k % 2 * 4) & 0xF);
+    const int32_t element = e2m1_doubled(code(row, k));
     if (format_.scale == ScaleType::ue8m0) return {element, byte, byte == 0xFF, false};
     return {element * ue4m3_units(byte), 0, is_nan_scale(byte), false};
   }
 
  private:
+  uint32_t code(int64_t row, int64_t k) const {
+    if (is_packed_) return packed_.code(row, k);
+    return elements_[(row * ld_ + k) / 2] >> (k % 2 * 4) & 0xF;
+  }
   uint8_t scale(int64_t row, int64_t ks) const {
+    if (is_packed_) return packed_.scale(row, ks);
     const int64_t scales = k_ / format_.block;  // scales per row
     if (layout_ == NVFP4_SCALE_LAYOUT_LINEAR) return scales_[row * scales + ks];
     const int64_t tile = (row / 128) * ((scales + 3) / 4) + ks / 4;
@@ -152,9 +165,11 @@ class Packed {
   int64_t k_, ld_;
   int32_t layout_;
   OperandFormat format_;
+  PackedWeights packed_;
+  bool is_packed_;
 };
 
-Packed batch_of_a(const nvfp4_gemm_desc& g, int64_t batch) {
+Quantized batch_of_a(const nvfp4_gemm_desc& g, int64_t batch) {
   return {static_cast<const uint8_t*>(g.a) + batch * g.a_batch_stride / 2,
           static_cast<const uint8_t*>(g.a_scales) + batch * g.a_scales_batch_stride_bytes,
           g.k,
@@ -163,8 +178,11 @@ Packed batch_of_a(const nvfp4_gemm_desc& g, int64_t batch) {
           g.operand_format};
 }
 // The weights are the rows of b, or of b2.
-Packed batch_of_weights(const nvfp4_gemm_desc& g, const void* codes, const void* scales,
-                        int64_t batch) {
+Quantized batch_of_weights(const nvfp4_gemm_desc& g, const void* codes, const void* scales,
+                           int64_t batch) {
+  if (g.b_packing != NVFP4_PACKING_NONE) {
+    return {packed_batch(g, codes, batch), g.k, g.operand_format};
+  }
   return {static_cast<const uint8_t*>(codes) + batch * g.b_batch_stride / 2,
           static_cast<const uint8_t*>(scales) + batch * g.b_scales_batch_stride_bytes,
           g.k,
@@ -224,7 +242,7 @@ void add_panel(const Panel& a, const Panel& b, int count, WideSum* sum) {
 int smaller(int64_t a, int b) { return a < b ? static_cast<int>(a) : b; }
 
 template <typename A>
-void multiply_tile(const nvfp4_gemm_desc& g, const Place& first, const A& a, const Packed& b,
+void multiply_tile(const nvfp4_gemm_desc& g, const Place& first, const A& a, const Quantized& b,
                    F32 (&acc)[kRows][kColumns]) {
   const int rows = smaller(g.m - first.row, kRows), columns = smaller(g.n - first.column, kColumns);
   WideSum sums[kRows][kColumns];
@@ -255,8 +273,8 @@ void store_tile(const nvfp4_gemm_desc& g, const ReferenceEpilogue& epilogue, con
 template <typename A>
 void multiply_batch(const nvfp4_gemm_desc& g, const ReferenceEpilogue& epilogue, int64_t batch,
                     const A& a) {
-  const Packed b = batch_of_weights(g, g.b, g.b_scales, batch);
-  const Packed b2 = is_gated(g) ? batch_of_weights(g, g.b2, g.b2_scales, batch) : b;
+  const Quantized b = batch_of_weights(g, g.b, g.b_scales, batch);
+  const Quantized b2 = is_gated(g) ? batch_of_weights(g, g.b2, g.b2_scales, batch) : b;
   F32 acc[2][kRows][kColumns] = {};
   for (int64_t m = 0; m < g.m; m += kRows) {
     for (int64_t n = 0; n < g.n; n += kColumns) {

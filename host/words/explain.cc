@@ -242,7 +242,7 @@ void add_scales(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
   const uint64_t tiled[] = {plan.a_scales_bytes, plan.b_scales_bytes};
   for (int i = 0; i < 2; ++i) {
     const Operand& x = operands[i];
-    if (!x.quantized() || x.layout != NVFP4_SCALE_LAYOUT_LINEAR) continue;
+    if (!x.quantized() || x.packed() || x.layout != NVFP4_SCALE_LAYOUT_LINEAR) continue;
     if (tiled[i] == 0) {
       text->add("scales    %s are linear: the kernel reads them as they are\n", x.scales_name);
       continue;

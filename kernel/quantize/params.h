@@ -98,4 +98,21 @@ struct ScaleGroupsParams {
 };
 static_assert(sizeof(ScaleGroupsParams) == 80 && NVFP4_OFFSET_IS(ScaleGroupsParams, blocks, 72));
 
+// Weights in a checkpoint's order and in NVFP4_PACKING_SM90_1: `batches` matrices of `rows` rows,
+// of which `packed` has the first.
+constexpr uint32_t kPackThreads = 128;
+struct PackParams {
+  uint8_t* codes;
+  int64_t codes_row_bytes, codes_batch_bytes;
+  uint8_t* scales;
+  int64_t scales_batch_bytes;
+  uint8_t* packed;
+  int64_t packed_batch_bytes;
+  uint32_t rows, k, batches;
+  uint32_t format;            // an OperandFormatNumber
+  uint32_t scales_are_tiles;  // 128x4 tiles; otherwise linear
+};
+static_assert(sizeof(PackParams) == 80 && NVFP4_OFFSET_IS(PackParams, rows, 56) &&
+              NVFP4_OFFSET_IS(PackParams, scales_are_tiles, 72));
+
 }  // namespace nvfp4

@@ -13,6 +13,8 @@
 //   nvfp4_silu_mul_{f16,bf16,f32}    silu(x) * y -> codes, scales
 //   nvfp4_rms_norm_{f16,bf16,f32}    RMSNorm of x, or of x + residual, which is stored -> the same
 //   nvfp4_quantize_rows_{f16,..}     x, or silu(x) * y -> codes, scales, and t of each row
+//   nvfp4_pack_weights               codes and scales to NVFP4_PACKING_SM90_1 (docs/packing.md)
+//   nvfp4_unpack_weights             and back
 //   nvfp4_empty_sum                  D of a GEMM with K = 0: here, since one image serves every
 //                                    device
 //   It writes only codes and scales of blocks that exist; padding keeps its bytes.
@@ -31,6 +33,7 @@
 #include "kernel/quantize/four_over_six.cuh"
 #include "kernel/quantize/fused.cuh"
 #include "kernel/quantize/matrix.cuh"
+#include "kernel/quantize/pack.cuh"
 #include "kernel/quantize/rows.cuh"
 
 namespace nvfp4 {
@@ -214,4 +217,6 @@ NVFP4_ENTRIES(bf16, Bf16)
 NVFP4_ENTRIES(f32, F32)
 NVFP4_ENTRY(nvfp4_scale_convert, nvfp4::kQuantizeThreads, ScaleConvertParams, convert_scales)
 NVFP4_ENTRY(nvfp4_scale_groups, nvfp4::kQuantizeThreads, ScaleGroupsParams, tile_scales_of_groups)
+NVFP4_ENTRY(nvfp4_pack_weights, nvfp4::kPackThreads, PackParams, pack_weights)
+NVFP4_ENTRY(nvfp4_unpack_weights, nvfp4::kPackThreads, PackParams, unpack_weights)
 NVFP4_ENTRY(nvfp4_empty_sum, nvfp4::kEmptySumThreads, EmptySumParams, store_empty_sums)

@@ -11,6 +11,7 @@ import unittest
 
 import numpy as np
 
+import test_packing
 from test_cli import PROGRAM, run
 
 
@@ -168,6 +169,37 @@ class Outputs(InFolder):
         missing = run("run", "--a-quantized", made["a"])
         self.assertEqual((missing.returncode, missing.stderr.count("\n")), (2, 1))
         self.assertIn("--b-quantized PREFIX", missing.stderr)
+
+    def test_packed_weights_are_written_beside_codes_and_read_by_run(self):
+        w = self.saved("w.npy", np.random.default_rng(4).standard_normal((70, 96), np.float32))
+        prefix, a = self.path("w"), self.saved("a.npy", np.ones((3, 96), np.float32))
+        for layout in "128x4", "linear":
+            done = run("quantize", w, "--out", prefix, "--layout", layout, "--pack", "90")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(".packed.npy", done.stdout)
+            codes = np.load(prefix + ".codes.npy")
+            scales = np.load(prefix + ".scales.npy")
+            if layout == "linear":
+                each = np.stack([codes & 15, codes >> 4], axis=-1).reshape(70, 96)
+                want = test_packing.packed_by_numpy(each, scales, test_packing.NVFP4)
+                np.testing.assert_array_equal(np.load(prefix + ".packed.npy").reshape(-1), want)
+        self.assertEqual(np.load(prefix + ".packed.npy").shape, (2, 2, 2304))
+        done = run("run", "--a", a, "--b-quantized", prefix)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("b_packing = NVFP4_PACKING_SM90_1: no kernel", done.stdout + done.stderr)
+
+    def test_packed_weights_of_other_codes_are_refused(self):
+        rng = np.random.default_rng(5)
+        w = self.saved("w.npy", rng.standard_normal((70, 96), np.float32))
+        prefix, a = self.path("w"), self.saved("a.npy", np.ones((3, 96), np.float32))
+        self.assertEqual(run("quantize", w, "--out", prefix, "--pack", "90").returncode, 0)
+        packed = np.load(prefix + ".packed.npy")
+        for array, words in ((packed[:1], "w.packed.npy: is 1 x 2 x 2304; expected 2 x 2 x 2304"),
+                             (packed[::-1].copy(), "w.packed.npy: holds other weights")):
+            np.save(prefix + ".packed.npy", array)
+            done = run("run", "--a", a, "--b-quantized", prefix)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(words, done.stderr)
 
     def test_quantized_files_that_do_not_fit_are_refused_by_name(self):
         for prefix, rows in (("q", 2), ("other", 5)):

@@ -27,7 +27,7 @@ def grounded(order, ground):
 KERNEL_PLAIN = ["kernel/common/", "kernel/sm80/", "kernel/sm90/", "kernel/sm100/",
                 "kernel/sm120/", "kernel/quantize/"]
 HOST = grounded(
-    ["host/" + room + "/" for room in ("base", "problem", "plan", "driver", "family", "run",
+    ["host/" + room + "/" for room in ("base", "problem", "plan", "driver", "family", "run", "pack",
                                        "words", "api")],
     ["include/", "host/cuda/"] + KERNEL_PLAIN)
 HOST["host/reference/"] = ["include/", "host/base/", "host/problem/"]

@@ -90,6 +90,19 @@ std::vector<uint8_t> Operand::elements() const {
   return quantized() ? codes : bytes_of(halves.data(), halves.size());
 }
 
+std::vector<uint8_t> Operand::packed(int32_t packing) const {
+  nvfp4_pack_desc desc = NVFP4_PACK_DESC_INIT;
+  const size_t matrix = nvfp4_packed_bytes(rows, k, packing, format);
+  std::vector<uint8_t> out(matrix * size_t(l)), from_codes = codes, from_scales = scales;
+  desc.n = rows, desc.k = k, desc.l = l, desc.packing = packing, desc.format = format;
+  desc.codes = from_codes.data(), desc.codes_ld = ld, desc.codes_batch_stride = batch_stride;
+  desc.scales = from_scales.data(), desc.scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  desc.scales_batch_stride_bytes = scales_stride();
+  desc.packed = out.data(), desc.packed_batch_stride_bytes = int64_t(matrix);
+  if (nvfp4_pack_weights_host(&desc) != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
+  return out;
+}
+
 std::vector<uint8_t> Operand::interleaved_scales(uint8_t poison) const {
   const size_t linear = size_t(rows * (k / block()));
   const size_t tiles = nvfp4_scale_bytes_for(rows, k, NVFP4_SCALE_LAYOUT_128X4, format);

@@ -81,6 +81,9 @@ struct Operand {
 
   // Its elements as memory has them.
   std::vector<uint8_t> elements() const;
+  // Elements and scales of all matrices, packed without gaps; the elements from one to the next.
+  std::vector<uint8_t> packed(int32_t packing) const;
+  int64_t packed_stride() const { return (rows + 63) / 64 * ((k + 63) / 64) * 4096; }
 
   // The scales in 128x4 tiles, each byte that belongs to no element holding `poison`.
   std::vector<uint8_t> interleaved_scales(uint8_t poison) const;

@@ -352,6 +352,10 @@ nvfp4_gemm_desc make_desc(const Problem& p, int32_t scale_layout) {
   g.a_scales_batch_stride_bytes = with_layout(p.a, &g.a_scale_layout);
   g.b_scales_batch_stride_bytes = with_layout(p.b, &g.b_scale_layout);
   if (!p.a.quantized()) g.a_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
+  if (p.b_packing != NVFP4_PACKING_NONE) {
+    g.b_ld = g.b_scales_batch_stride_bytes = 0, g.b_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
+    g.b_batch_stride = p.b.packed_stride();
+  }
   if (has_scales(p)) g.d_scales_batch_stride_bytes = stride_of_d_scales(p);
   return g;
 }
@@ -360,6 +364,9 @@ std::vector<Input> inputs(const Problem& p, int32_t scale_layout, uint8_t poison
   const auto scales = [&](Operand o) {
     if (scale_layout != NVFP4_SCALE_LAYOUT_UNSET) o.layout = scale_layout;
     return o.device_scales(poison, p.scales_gap_bytes);
+  };
+  const auto weights = [&](const Operand& o) {
+    return p.b_packing == NVFP4_PACKING_NONE ? o.elements() : o.packed(p.b_packing);
   };
   Fields f = p;
   f.a_type = p.a.type;
@@ -433,6 +440,7 @@ void reference_slice(const Problem& p, int64_t batch, int64_t column, int64_t co
   g.n = columns;
   g.a = p.a.quantized() ? static_cast<const void*>(p.a.codes.data() + batch * p.a.batch_stride / 2)
                         : p.a.halves.data() + batch * p.a.batch_stride;
+  g.b_packing = NVFP4_PACKING_NONE, g.b_ld = p.b.ld, g.b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
   g.b = p.b.codes.data() + (batch * p.b.batch_stride + column * p.b.ld) / 2;
   if (p.a.quantized()) g.a_scales = p.a.scales.data() + batch * p.a.scales_stride();
   g.b_scales = p.b.scales.data() + batch * p.b.scales_stride() + column * (p.k / p.b.block());

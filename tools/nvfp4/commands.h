@@ -87,6 +87,7 @@ struct QuantizeOptions {
   std::optional<float> tensor_scale;
   bool rows = false;       // a tensor scale for each row
   int32_t scale_rule = 0;  // an NVFP4_SCALE_RULE
+  int32_t packing = 0;     // an NVFP4_PACKING
 };
 int quantize(const QuantizeOptions& options);
 

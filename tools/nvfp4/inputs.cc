@@ -167,7 +167,11 @@ Problem problem_from(const Sources& from, const RunOptions& options) {
                          : quantize(from.a, options.a_path, std::move(p.a), &p.alpha);
   p.b = from.quantized_b ? take(*from.quantized_b, std::move(p.b), &p.alpha)
                          : quantize(from.b, options.b_path, std::move(p.b), &p.alpha);
-  return with_options(std::move(p), options);
+  const int32_t packing =
+      from.quantized_b ? packing_of(*from.quantized_b, p.b, options.b_quantized) : 0;
+  p = with_options(std::move(p), options);
+  p.b_packing = packing;
+  return p;
 }
 
 Problem problem_from(const RunOptions& options) {

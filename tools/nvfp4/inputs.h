@@ -19,11 +19,17 @@ struct QuantizedMatrix {
   std::vector<uint8_t> codes;   // [rows, columns / 2]
   std::vector<uint8_t> scales;  // linear, [rows, columns / 16]
   float tensor_scale = 1;
+  std::optional<Array<uint8_t>> packed;  // PREFIX.packed.npy, where there is one
 };
 
-// PREFIX.codes.npy, .scales.npy in either layout, .tensor_scale.npy. Throws UsageError with the
-// file and what is wrong with it, or does not fit the other files.
+// PREFIX.codes.npy, .scales.npy in either layout, .tensor_scale.npy and .packed.npy. Throws
+// UsageError with the file and what is wrong with it, or does not fit the other files.
 QuantizedMatrix load_quantized(const std::string& prefix);
+
+// The packing of the operand's weights by the PREFIX.packed.npy of `q`: NVFP4_PACKING_NONE where
+// there is none. Throws UsageError where the file holds other weights.
+int32_t packing_of(const QuantizedMatrix& q, const support::Operand& weights,
+                   const std::string& prefix);
 
 // A user's matrices. Those that come quantized have no values.
 struct Sources {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // nvfp4 quantize: converts a matrix from an .npy file to codes, scales and the tensor scale, three
-// .npy files.
+// .npy files, and packs it into a fourth.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -81,6 +81,24 @@ std::vector<size_t> scale_shape(const Matrix& x, int32_t layout) {
   return {(rows + 127) / 128, (columns + 63) / 64, 512};  // tiles
 }
 
+// The units of the matrix, [blocks of rows][units of K][bytes].
+void save_packed(OutputFiles& files, const Matrix& x, Quantized& q,
+                 const QuantizeOptions& options) {
+  const size_t units_of_k = size_t(x.columns + 63) / 64, blocks = size_t(x.rows + 63) / 64;
+  const size_t bytes =
+      nvfp4_packed_bytes(x.rows, x.columns, options.packing, NVFP4_OPERAND_FORMAT_NVFP4);
+  // Rows of codes begin at multiples of 16 bytes there.
+  support::Operand weights = support::make_problem({1, x.rows, x.columns}).b;
+  const size_t row = size_t(x.columns) / 2;
+  for (int64_t i = 0; i < x.rows; ++i) {
+    std::copy_n(&q.codes[size_t(i) * row], row, &weights.codes[size_t(i * weights.ld / 2)]);
+  }
+  must(nvfp4_scale_convert_host(q.scales.data(), options.layout, weights.scales.data(),
+                                NVFP4_SCALE_LAYOUT_LINEAR, x.rows, x.columns));
+  save_npy(files, options.out + ".packed.npy", {blocks, units_of_k, bytes / (blocks * units_of_k)},
+           weights.packed(options.packing));
+}
+
 }  // namespace
 
 int quantize(const QuantizeOptions& options) {
@@ -92,6 +110,7 @@ int quantize(const QuantizeOptions& options) {
   save_npy(files, options.out + ".codes.npy", {size_t(x.rows), size_t(x.columns) / 2}, q.codes);
   save_npy(files, options.out + ".scales.npy", scale_shape(x, options.layout), q.scales);
   save_npy(files, options.out + ".tensor_scale.npy", {q.tensor_scale.size()}, q.tensor_scale);
+  if (options.packing != NVFP4_PACKING_NONE) save_packed(files, x, q, options);
   files.commit();
   const auto odd = std::count_if(x.values.begin(), x.values.end(),
                                  [](float value) { return !std::isfinite(value); });
@@ -110,7 +129,8 @@ int quantize(const QuantizeOptions& options) {
         "not finite    %lld values: NaN makes its block NaN, infinity becomes the largest\n",
         static_cast<long long>(odd));
   }
-  std::printf("written       %s.codes.npy, .scales.npy, .tensor_scale.npy\n", options.out.c_str());
+  std::printf("written       %s.codes.npy, .scales.npy, .tensor_scale.npy%s\n", options.out.c_str(),
+              options.packing != NVFP4_PACKING_NONE ? ", .packed.npy" : "");
   return kPassed;
 }
 

@@ -2,6 +2,7 @@
 #include "tools/nvfp4/inputs.h"
 
 #include <cmath>
+#include <filesystem>
 
 #include "nvfp4_gemm.h"
 #include "tools/nvfp4/commands.h"
@@ -67,7 +68,23 @@ QuantizedMatrix load_quantized(const std::string& prefix) {
   q.codes = std::move(codes.values);
   q.scales = linear_scales(prefix + ".scales.npy", q);
   q.tensor_scale = tensor_scale(prefix + ".tensor_scale.npy");
+  const std::string packed = prefix + ".packed.npy";
+  if (std::filesystem::exists(packed)) q.packed = load_npy_bytes(packed);
   return q;
+}
+
+int32_t packing_of(const QuantizedMatrix& q, const support::Operand& weights,
+                   const std::string& prefix) {
+  if (!q.packed) return NVFP4_PACKING_NONE;
+  const std::string file = prefix + ".packed.npy";
+  const Sizes units = {uint64_t(q.rows + 63) / 64, uint64_t(q.columns + 63) / 64, 2304};
+  if (q.packed->shape != units) {
+    refuse(file, q.packed->shape, words_of(units) + ", units of the codes beside it");
+  }
+  if (q.packed->values != weights.packed(NVFP4_PACKING_SM90_1)) {
+    throw UsageError(file + ": holds other weights than the codes and scales beside it");
+  }
+  return NVFP4_PACKING_SM90_1;
 }
 
 }  // namespace nvfp4_tool

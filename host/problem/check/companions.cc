@@ -17,7 +17,7 @@ namespace {
 // Those that say which fields there are. A K of 0 and a factor of B have rules of their own.
 constexpr uint32_t kConditions = fields::quantized_a | fields::has_c | fields::has_bias |
                                  fields::scaled_d | fields::host | fields::device | fields::gated |
-                                 fields::silu;
+                                 fields::silu | fields::plain_b;
 
 // The reason why a field is not there: "c_type = NVFP4_TYPE_NONE".
 struct Reason {
@@ -37,6 +37,9 @@ Reason reason_of(const nvfp4_gemm_desc& g, uint32_t missing) {
   if ((missing & fields::has_bias) != 0) return value("bias_type", Enumeration::type, g.bias_type);
   if ((missing & fields::silu) != 0) {
     return value("activation", Enumeration::activation, g.activation);
+  }
+  if ((missing & fields::plain_b) != 0) {
+    return value("b_packing", Enumeration::packing, g.b_packing);
   }
   return value("a_type", Enumeration::type, g.a_type);
 }
@@ -117,6 +120,7 @@ uint32_t conditions_of(const nvfp4_gemm_desc& g) {
   if (g.b_tensor_scale != nullptr || g.b_tensor_scale_columns != 0) held |= fields::b_factors;
   if (is_gated(g)) held |= fields::gated;
   if (g.activation == NVFP4_ACTIVATION_SILU) held |= fields::silu;
+  if (g.b_packing == NVFP4_PACKING_NONE) held |= fields::plain_b;
   return held;
 }
 

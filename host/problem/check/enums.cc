@@ -45,10 +45,13 @@ template <Enumeration kValues, size_t kOffset>
 inline nvfp4_status check_enum(const nvfp4_gemm_desc& g, const char* name) {
   if constexpr (kValues != Enumeration::none) {
     const auto value = fields::value<int32_t>(&g, kOffset);
-    // An A that is not quantized has no scales.
-    const bool no_scales = kOffset == offsetof(nvfp4_gemm_desc, a_scale_layout) &&
-                           g.a_type != NVFP4_TYPE_NONE && value == NVFP4_SCALE_LAYOUT_UNSET;
-    if (!no_scales) return rule_enumerator(name, value, kValues, legal_values(kOffset, kValues));
+    // An A that is not quantized has no scales, and a packed B none of its own.
+    const bool no_scales = kOffset == offsetof(nvfp4_gemm_desc, a_scale_layout)
+                               ? g.a_type != NVFP4_TYPE_NONE
+                               : kOffset == offsetof(nvfp4_gemm_desc, b_scale_layout) &&
+                                     g.b_packing != NVFP4_PACKING_NONE;
+    if (!no_scales || value != NVFP4_SCALE_LAYOUT_UNSET)
+      return rule_enumerator(name, value, kValues, legal_values(kOffset, kValues));
   }
   return NVFP4_SUCCESS;
 }

@@ -59,6 +59,7 @@ nvfp4_status check_group_stride(const nvfp4_grouped_desc& d, const char* name, i
 nvfp4_status check_shared(const nvfp4_grouped_desc& d, const nvfp4_gemm_desc& g) {
   if (g.l == 1) return NVFP4_SUCCESS;
   NVFP4_TRY(check_group_stride(d, "b_batch_stride", g.b_batch_stride));
+  if (g.b_packing != NVFP4_PACKING_NONE) return NVFP4_SUCCESS;
   return check_group_stride(d, "b_scales_batch_stride_bytes", g.b_scales_batch_stride_bytes);
 }
 

@@ -2,6 +2,7 @@
 // Leading dimensions and batch strides of nvfp4_gemm_desc.
 #include <cinttypes>
 
+#include "host/base/packing.h"
 #include "host/problem/fields.h"
 #include "host/problem/rule.h"
 
@@ -14,6 +15,7 @@ int64_t operand_multiple(const Operand& x) { return x.quantized() ? 32 : 8; }
 int64_t max_stride(const Operand& x) { return (int64_t{1} << (x.quantized() ? 41 : 39)) - 1; }
 
 nvfp4_status check_operand_ld(const Operand& x) {
+  if (x.packed()) return NVFP4_SUCCESS;  // 0, as check_companions() wants it
   NVFP4_TRY(rule_at_least(x.ld_name, x.ld, "k", x.k));
   NVFP4_TRY(rule_range(x.ld_name, x.ld, max_stride(x)));
   return rule_multiple(NVFP4_STATUS_MISALIGNED, x.ld_name, x.ld, operand_multiple(x), "");
@@ -22,6 +24,10 @@ nvfp4_status check_operand_ld(const Operand& x) {
 nvfp4_status check_operand_strides(const Operand& x) {
   if (x.l == 1) return NVFP4_SUCCESS;
   NVFP4_TRY(rule_range(x.stride_name, x.stride, max_stride(x)));
+  if (x.packed()) {
+    return rule_multiple(NVFP4_STATUS_MISALIGNED, x.stride_name, x.stride,
+                         find_packing(x.packing)->elements(), ", the elements of a unit");
+  }
   NVFP4_TRY(
       rule_multiple(NVFP4_STATUS_MISALIGNED, x.stride_name, x.stride, operand_multiple(x), ""));
   if (!x.quantized()) return NVFP4_SUCCESS;
@@ -72,7 +78,8 @@ Operand operand_a(const nvfp4_gemm_desc& g) {
           g.a_scales_batch_stride_bytes,
           g.a_scale_layout,
           g.a_type,
-          g.operand_format};
+          g.operand_format,
+          NVFP4_PACKING_NONE};
 }
 
 Operand operand_b(const nvfp4_gemm_desc& g) {
@@ -91,7 +98,8 @@ Operand operand_b(const nvfp4_gemm_desc& g) {
           g.b_scales_batch_stride_bytes,
           g.b_scale_layout,
           NVFP4_TYPE_NONE,
-          g.operand_format};
+          g.operand_format,
+          g.b_packing};
 }
 
 Operand operand_b2(const nvfp4_gemm_desc& g) {

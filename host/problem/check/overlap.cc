@@ -5,6 +5,7 @@
 #include <cinttypes>
 
 #include "host/base/operand_format.h"
+#include "host/base/packing.h"
 #include "host/problem/check/buffers.h"
 #include "host/problem/fields.h"
 
@@ -35,7 +36,19 @@ bool all_scale_bytes(const Operand& x, const GroupArrays* token_groups, int64_t*
          multiply(one, x.l, bytes);
 }
 
+// Units of all matrices.
+nvfp4_status add_packed(const Operand& x, Buffers* buffers) {
+  const Packing& packing = *find_packing(x.packing);
+  int64_t matrix, bytes;
+  if (!packed_bytes(x.rows, x.k, x.packing, x.format, &matrix) ||
+      !extent(x.l, x.l == 1 ? 0 : packing.stride_bytes(x.stride, x.format), matrix, &bytes)) {
+    return too_far(x.name);
+  }
+  return buffers->add(x.name, x.elements, bytes, Use::read);
+}
+
 nvfp4_status add_operand(const Operand& x, const GroupArrays* token_groups, Buffers* buffers) {
+  if (x.packed()) return add_packed(x, buffers);
   int64_t elements, bytes;
   if (!array_extent(x.l, x.stride, x.rows, x.ld, x.k, &elements)) return too_far(x.name);
   if (!x.quantized()) {

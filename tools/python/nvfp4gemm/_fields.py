@@ -39,7 +39,8 @@ _ALL = _rows()
 
 
 def types_of(struct: str) -> list[tuple[str, Any]]:
-    """[(field, its type)] for ctypes. The struct is GEMM, ADDRESS, GROUPED, QUANTIZE or FUSED."""
+    """[(field, its type)] for ctypes. The struct is GEMM, ADDRESS, GROUPED, QUANTIZE, FUSED or
+    PACK."""
     return [(row.name, _TYPES[row.kind]) for row in _ALL[struct]]
 
 

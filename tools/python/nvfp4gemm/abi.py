@@ -26,6 +26,7 @@ from nvfp4gemm._fields import types_of
 F16, BF16, F32, NVFP4, MXFP4, E2M1_UE8M0 = 1, 2, 3, 4, 5, 6
 FORMATS = {"nvfp4": 0, "mxfp4": 1, "e2m1_ue8m0": 2}
 LAYOUTS = {"128x4": 1, "linear": 2}
+PACKINGS = {None: 0, "sm90_1": 1}
 SCALE_RULES = {None: 0, "4over6": 3}
 ACTIVATIONS = {None: 0, "relu": 1, "gelu_tanh": 2, "silu": 3, "gelu": 4,
                "relu_squared": 5}
@@ -119,6 +120,11 @@ class FusedQuantizeDescFields(_Sized):
     _fields_ = types_of("FUSED")
 
 
+class PackDescFields(_Sized):
+    __slots__ = ()
+    _fields_ = types_of("PACK")
+
+
 class GemmDesc(_Checked, GemmDescFields):
     pass
 
@@ -136,6 +142,10 @@ class QuantizeDesc(_Checked, QuantizeDescFields):
 
 
 class FusedQuantizeDesc(_Checked, FusedQuantizeDescFields):
+    pass
+
+
+class PackDesc(_Checked, PackDescFields):
     pass
 
 
@@ -217,6 +227,11 @@ def _open() -> ctypes.CDLL:
         ("nvfp4_dequantize_reference", c_int32, POINTER(QuantizeDescFields)),
         ("nvfp4_fused_quantize", c_int32, POINTER(FusedQuantizeDescFields), c_void_p),
         ("nvfp4_fused_quantize_host", c_int32, POINTER(FusedQuantizeDescFields)),
+        ("nvfp4_packed_bytes", c_size_t, c_int64, c_int64, c_int32, c_int32),
+        ("nvfp4_pack_weights", c_int32, POINTER(PackDescFields), c_void_p),
+        ("nvfp4_unpack_weights", c_int32, POINTER(PackDescFields), c_void_p),
+        ("nvfp4_pack_weights_host", c_int32, POINTER(PackDescFields)),
+        ("nvfp4_unpack_weights_host", c_int32, POINTER(PackDescFields)),
     ]
     for name, result, *arguments in functions:
         function = getattr(library, name)

@@ -16,10 +16,11 @@ STRUCTS = {"nvfp4_gemm_desc": abi.GemmDescFields, "nvfp4_gemm_addresses": abi.Ge
            "nvfp4_grouped_desc": abi.GroupedDescFields,
            "nvfp4_quantize_desc": abi.QuantizeDescFields,
            "nvfp4_fused_quantize_desc": abi.FusedQuantizeDescFields,
+           "nvfp4_pack_desc": abi.PackDescFields,
            "nvfp4_plan_info": abi.PlanInfo}
 CHECKED = {"nvfp4_gemm_desc": abi.GemmDesc, "nvfp4_gemm_addresses": abi.GemmAddresses,
            "nvfp4_grouped_desc": abi.GroupedDesc, "nvfp4_quantize_desc": abi.QuantizeDesc,
-           "nvfp4_fused_quantize_desc": abi.FusedQuantizeDesc}
+           "nvfp4_fused_quantize_desc": abi.FusedQuantizeDesc, "nvfp4_pack_desc": abi.PackDesc}
 # A type of the header, less its const, as ctypes has it.
 TYPES = {"void": None, "nvfp4_status": ctypes.c_int32, "int32_t": ctypes.c_int32,
          "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64, "size_t": ctypes.c_size_t,
@@ -120,7 +121,8 @@ class Abi(unittest.TestCase):
                            (abi.UNSUPPORTED_ARCH, "STATUS_UNSUPPORTED_ARCH")]:
             self.assertEqual(mine, constants["NVFP4_" + name], name)
         for words, prefix in [(abi.FORMATS, "OPERAND_FORMAT_"), (abi.LAYOUTS, "SCALE_LAYOUT_"),
-                              (abi.ACTIVATIONS, "ACTIVATION_"), (abi.LAUNCHES, "PDL_")]:
+                              (abi.ACTIVATIONS, "ACTIVATION_"), (abi.LAUNCHES, "PDL_"),
+                              (abi.PACKINGS, "PACKING_")]:
             known = [number for name, number in constants.items()
                      if name.startswith("NVFP4_" + prefix) and not name.endswith("_UNSET")]
             self.assertEqual(sorted(words.values()), sorted(known), prefix)
