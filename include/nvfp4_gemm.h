@@ -743,15 +743,17 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
 
 /* One launch for several groups, such as the experts of a layer. Group g has its own rows of A and
  * D and its own B. Device memory says which rows belong to a group, and no function reads it on the
- * host. Grouped products exist on compute capability 9.0, and for 4-bit tokens (a_type NONE) on
- * 10.0 and 10.3, with K > 0 and D in 16 or 32 bits. They may be gated, with a b2 for each group,
- * on 9.0 with batch_invariant = 1, too, since one tile computes them.
+ * host. Grouped products exist for tokens in 16 bits on every GPU, and for 4-bit tokens (a_type
+ * NONE) on compute capability 9.0, 10.0 and 10.3, with K > 0 and D in 16 or 32 bits. They may be
+ * gated, with a b2 for each group, on 9.0 with batch_invariant = 1, too, since one tile computes
+ * them.
  * group_d_tensor_scale is (**). nvfp4_grouped_workspace_bytes says whether a workspace is needed:
  * on 10.x for LINEAR scales of A, on 9.0 for NVFP4 tokens, which are decoded first.
  *
- * A row has the bits of a product of its group's rows alone. On 10.x that is the product with
- * batch_invariant = 1. On 9.0 it is the product with unsplit K ("NAME/1") of the variant that
- * nvfp4_grouped_describe names; with batch_invariant = 1 that variant does not depend on rows_hint.
+ * A row has the bits of a product of its group's rows alone. For 4-bit tokens on 10.x that is the
+ * product with batch_invariant = 1. Otherwise it is the product with unsplit K ("NAME/1") of the
+ * variant that nvfp4_grouped_describe names; with batch_invariant = 1 its bits do not depend on
+ * rows_hint.
  * ENDS    group g has the rows rows[g-1] to rows[g] - 1 of A; the first group begins at row 0.
  * COUNTS  group g has rows[g] rows, and the first is row g * capacity. */
 enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
@@ -774,7 +776,8 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *   empty        l, m or n = 0: success, nothing is enqueued.
  *   tiles        tiles_m * ceil(n/w) * K partitions is at most 2^31-1, where a tile has t tokens
  *                and w weights. With ENDS, tiles_m is e + (m-e)/t, where e = min(l, m). With COUNTS
- *                it is l * ceil(capacity/t). A gated tile of 9.0 has w/2 columns of D.
+ *                it is l * ceil(capacity/t). A gated tile has w/2 columns of D, but not for 4-bit
+ *                tokens on 10.x.
  *   scales       128X4: each group begins a new tile of 128 rows. LINEAR: as without groups. On 9.0
  *                the scales of A are LINEAR. scale_rows are not checked either: the kernel reads
  *                scales from the rows that they name.

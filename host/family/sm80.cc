@@ -166,6 +166,9 @@ nvfp4_status complete(const nvfp4_gemm_desc& desc, Plan* plan) {
   plan->cluster = clusters ? plan->split : 1;
   plan->shared_bytes = shared_bytes_of(v, desc.m, plan->cluster);
   plan->waits = clusters;
+  if (plan->grouped) {  // as many CTAs as run at once
+    plan->ctas_per_sm = static_cast<uint32_t>(ctas_of_sm(v, plan->shared_bytes, plan->arch()));
+  }
   if (clusters || plan->split == 1) return NVFP4_SUCCESS;
   const uint64_t tile_bytes = uint64_t{v.tile_tokens} * v.tile_weights * sizeof(float);
   plan->workspace_bytes = plan->grid * tile_bytes;  // for fewer than 2^31 CTAs
@@ -206,9 +209,29 @@ uint32_t log2_of_ue8m0(int32_t format) {
   return row.scale == ScaleType::ue4m3 ? 0 : row.block == 32 ? 5 : 4;
 }
 
+// Bytes from the first row of a tile to the 33rd, of an array of weights. 32 rows of a tile of a
+// gated product are b2's.
+int64_t half_of(const Plan& plan, const void* of_b, const void* of_b2, int64_t rows_bytes) {
+  if (!plan.gated) return rows_bytes;
+  return static_cast<int64_t>(reinterpret_cast<uintptr_t>(of_b2) -
+                              reinterpret_cast<uintptr_t>(of_b));
+}
+
+// What only a grouped product has, apart from its groups.
+void set_grouped(const nvfp4_gemm_desc& g, const Plan& plan, Sm80GroupedParams* p) {
+  // In 128x4 tiles 32 rows are a band, 4 bytes behind the one before (kernel/common/scale_tile.h).
+  const int64_t linear = kSm80HalfWeights * (g.k / find_operand_format(g.operand_format)->block);
+  const bool is_linear = p->gemm.scales_are_linear != 0;
+  p->half_bytes = half_of(plan, g.b, g.b2, kSm80HalfWeights * p->gemm.weight_row_bytes);
+  p->half_scales_bytes = half_of(plan, g.b_scales, g.b2_scales, is_linear ? linear : 4);
+  p->columns = plan.entry().columns;
+  if (plan.gated) p->gate = make_gate(g);
+}
+
 nvfp4_status make_params(const Driver&, const nvfp4_gemm_desc& g, const Plan& plan,
                          KernelParams* params) {
-  Sm80Params* const p = params->make<Sm80Params>();
+  Sm80GroupedParams* const grouped = params->make<Sm80GroupedParams>();
+  Sm80Params* const p = &grouped->gemm;
   set_addresses(g, p);
   const bool batches = g.l > 1;
   p->weight_row_bytes = g.b_ld / 2;
@@ -228,17 +251,21 @@ nvfp4_status make_params(const Driver&, const nvfp4_gemm_desc& g, const Plan& pl
   p->weights_are_static = g.pdl == NVFP4_PDL_ON_STATIC_WEIGHTS;
   p->scales_are_linear = weight_scales(g, plan).linear;
   p->log2_of_ue8m0 = log2_of_ue8m0(g.operand_format);
+  if (plan.grouped) set_grouped(g, plan, grouped);
   return NVFP4_SUCCESS;
 }
 
 nvfp4_status replace_addresses(const Driver&, const nvfp4_gemm_desc&, const nvfp4_gemm_desc& g,
-                               const Plan&, KernelParams* params) {
+                               const Plan& plan, KernelParams* params) {
   set_addresses(g, params->get<Sm80Params>());
+  if (plan.grouped) set_grouped(g, plan, params->get<Sm80GroupedParams>());
   return NVFP4_SUCCESS;
 }
 
-// One kernel computes everything.
-Operation operation(const Plan&, const KernelParams&) { return kOperation_any; }
+// One kernel computes all single products, another all grouped ones.
+Operation operation(const Plan& plan, const KernelParams&) {
+  return operation_of(plan.grouped, plan.gated);
+}
 
 const char* add_entry(const Architecture& arch, const Variant& v) {
   if (has_clusters(arch)) return nullptr;
@@ -274,6 +301,9 @@ constexpr Family make_family() {
   f.write_rule = write_rule;
   f.write_choice = write_choice;
   f.last_fast_epilogue = kEpilogueBf16;
+  f.groups_at = f.gated_groups_at = offsetof(Sm80GroupedParams, groups);
+  f.groups_iterate = true;
+  f.gate_halves_tile = true;
   f.takes_ue8m0 = takes_ue8m0;
   f.splits_k = splits_k;
   return f;

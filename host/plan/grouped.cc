@@ -37,17 +37,31 @@ bool has_kernel(const nvfp4_gemm_desc& g, const Architecture& arch, const Varian
 }
 
 // Whether every grouped product of that kind adds along K in the order of v: K is whole, and the
-// others that have kernels add in the same order, or there are none.
+// others of its family that have kernels add in the same order, or there are none.
 bool adds_in_one_order(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
   if (v.batch_invariant) return true;
   for (uint32_t i = 0; i < kVariantCount; ++i) {
-    if (&variant_at(i) != &v && has_kernel(g, arch, variant_at(i))) return false;
+    const Variant& other = variant_at(i);
+    if (&other != &v && other.family == v.family && has_kernel(g, arch, other)) return false;
+  }
+  return true;
+}
+
+// Whether the variant's family is the first one of the architecture that has kernels. The planner
+// takes no other: on 9.0 a tile of mma.sync is taken by name alone.
+bool is_of_first_family(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
+  if (v.family == arch.family) return true;
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    const Variant& other = variant_at(i);
+    if (other.family == arch.family && has_kernel(g, arch, other)) return false;
   }
   return true;
 }
 
 bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
-  return has_kernel(g, arch, v) && (g.batch_invariant == 0 || adds_in_one_order(g, arch, v));
+  if (!has_kernel(g, arch, v)) return false;
+  return g.batch_invariant == 0 ||
+         (is_of_first_family(g, arch, v) && adds_in_one_order(g, arch, v));
 }
 
 // The narrowest tile that holds the rows of a usual group; if no tile does, the widest. Variants
@@ -60,7 +74,7 @@ const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_de
   const Variant* widest = nullptr;
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
-    if (!is_grouped_candidate(g, arch, v)) continue;
+    if (!is_grouped_candidate(g, arch, v) || !is_of_first_family(g, arch, v)) continue;
     if (widest != nullptr && widest->tile_tokens >= usual && v.tile_tokens > widest->tile_tokens) {
       break;
     }
@@ -143,7 +157,8 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   Choice choice{};
   NVFP4_TRY(decide_split(checked, plan->arch(), *plan->variant, &choice));
   const int64_t tiles_m = most_token_tiles(g, checked.known.capacity, *plan->variant);
-  const int64_t n = planned_product(g, plan->arch()).n;
+  const bool halves = is_gated(g) && plan->variant->family->gate_halves_tile;
+  const int64_t n = halves ? 2 * g.n : g.n;
   const int64_t tiles_n = ceil_div(n, plan->variant->tile_weights);
   int64_t ctas;
   if (!multiply(tiles_m, tiles_n * choice.split, &ctas) || ctas > kMaxTiles) {
@@ -158,6 +173,7 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   plan->tiles_n = static_cast<uint32_t>(tiles_n);
   plan->grid = static_cast<uint32_t>(ctas);
   plan->several = plan->variant->family->groups_iterate;
+  plan->ctas_per_sm = plan->variant->ctas_per_sm;
   plan->gated = is_gated(g);
   plan->grouped = true;
   plan->shared_bytes = plan->entry().shared_bytes;

@@ -245,7 +245,7 @@ Choice cheapest(const nvfp4_gemm_desc& desc, const Architecture& arch, const Var
 }
 
 uint32_t count_ctas(const Plan& plan, int32_t sm_count) {
-  const uint32_t at_once = static_cast<uint32_t>(sm_count) * plan.variant->ctas_per_sm;
+  const uint32_t at_once = static_cast<uint32_t>(sm_count) * plan.ctas_per_sm;
   if (!plan.several || plan.grid <= at_once) return plan.grid;
   return std::max(at_once / plan.cluster, 1u) * plan.cluster;
 }
@@ -283,6 +283,7 @@ nvfp4_status make_plan_on(const CheckedGemm& asked, uint32_t arch_index, Plan* p
   plan->tiles_m = static_cast<uint32_t>(ceil_div(desc.m, choice.variant->tile_tokens));
   plan->tiles_n = static_cast<uint32_t>(ceil_div(desc.n, choice.variant->tile_weights));
   plan->several = choice.several && choice.split == 1 && !choice.even;
+  plan->ctas_per_sm = choice.variant->ctas_per_sm;
   plan->even = choice.even;
   plan->whole = static_cast<uint32_t>(choice.whole);
   plan->grid = static_cast<uint32_t>(choice.ctas);

@@ -12,7 +12,9 @@ struct Plan {
   const Variant* variant;  // NULL: the problem is empty, and the other members are 0
   uint32_t arch_index;     // index in kArchitectures
   uint32_t tiles_m, tiles_n;
-  bool several;      // a CTA computes several tiles; the grid then has at most one CTA per SM
+  // A CTA computes several tiles; the grid then has at most this many CTAs per SM.
+  bool several;
+  uint32_t ctas_per_sm;
   uint32_t split;    // CTAs that share a tile along K
   uint32_t whole;    // if split > 1: the first `whole` tiles are not split
   bool even;         // the CTAs share the tiles from `whole` on evenly; split is then 1

@@ -76,10 +76,12 @@ constexpr Entry entry_of(const char* name) {
           NVFP4_NAME(family, label, k) "/4", NVFP4_NAME(family, label, k) "/8"    \
     }                                                                             \
   }
-#define NVFP4_SET_ENTRY(family, Family, label, operation)                    \
+#define NVFP4_SET_ENTRY(family, Family, label, operation) \
+  NVFP4_SET_ENTRY_BY(family, Family, label, operation, operation)
+#define NVFP4_SET_ENTRY_BY(family, Family, label, operation, by)             \
   of.variants[kVariant_##family##_##label].entries[kOperation_##operation] = \
       entry_of<Family##_##operation<Family##Tile_##label>>(                  \
-          "nvfp4_gemm_" #family "_" #label NVFP4_TEXT_OF(NVFP4_SUFFIX_##operation));
+          "nvfp4_gemm_" #family "_" #label NVFP4_TEXT_OF(NVFP4_SUFFIX_##by));
 struct Table {
   Variant variants[kVariantCount];
 };
@@ -94,6 +96,7 @@ constexpr Table make_table() {
 #define ENTRY(label, operation) NVFP4_SET_ENTRY(sm90, Sm90, label, operation)
 #include "kernel/sm90/entries.def"
 #define ENTRY(label, operation) NVFP4_SET_ENTRY(sm80, Sm80, label, operation)
+#define ALSO(label, operation, by) NVFP4_SET_ENTRY_BY(sm80, Sm80, label, operation, by)
 #include "kernel/sm80/entries.def"
 #define ENTRY(label, operation) NVFP4_SET_ENTRY(sm120, Sm120, label, operation)
 #include "kernel/sm120/entries.def"

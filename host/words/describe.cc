@@ -80,7 +80,7 @@ void describe_tiles(const nvfp4_gemm_desc& g, const Plan& plan, int32_t sm_count
   info->cluster_ctas = number(plan.cluster);
   info->grid_ctas = number(count_ctas(plan, sm_count));
   info->cta_threads = number(v.threads);
-  info->ctas_per_sm = number(v.ctas_per_sm);
+  info->ctas_per_sm = number(plan.ctas_per_sm);
   info->stages = number(plan.entry().stages);
   info->stage_bytes = number(plan.entry().stage_bytes);
   info->shared_bytes = number(plan.shared_bytes);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernel/common/groups.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/sm80/params.h"
 #include "kernel/sm80/tile.h"
@@ -25,14 +26,19 @@ __device__ uint32_t log2_of_scale(const Sm80Params& p) {
   return Operand::kUe8m0 ? p.log2_of_ue8m0 : 4;
 }
 
+__device__ inline const Sm80GroupedParams& grouped_params(const Sm80Params& p) {
+  return reinterpret_cast<const Sm80GroupedParams&>(p);
+}
+
 struct Sm80Place {
-  uint32_t batch, m, n;  // batch, first token and first weight of a tile
+  uint32_t batch, m, n;  // batch or group, first token and first column of D of a tile
+  uint32_t m_end;        // end of the tokens of the batch or group
 };
 
 // Tokens change fastest, so that tiles that share weights run at the same time.
 template <typename Tile>
 __device__ Sm80Place sm80_place(const Sm80Params& p, uint32_t tile) {
-  Sm80Place place{0, 0, tile};
+  Sm80Place place{0, 0, tile, p.m};
   if (p.tiles_m > 1) {
     place.n = tile / p.tiles_m;
     place.m = (tile - place.n * p.tiles_m) * Tile::kTokens;
@@ -45,13 +51,32 @@ __device__ Sm80Place sm80_place(const Sm80Params& p, uint32_t tile) {
   return place;
 }
 
+// The tiles of a grouped product that a CTA computes, one after the other. Every warp searches the
+// groups by itself.
+template <typename Tile>
+struct Sm80Walk {
+  GroupWalk groups;
+  uint32_t index = blockIdx.x;
+
+  __device__ bool next(const Sm80Params& p, Sm80Place* place) {
+    const Sm80GroupedParams& grouped = grouped_params(p);
+    TileCoordinate tile;
+    if (!groups.tile_at<Tile::kTokens>(grouped.groups, p.tiles_n, false, index, &tile)) {
+      return false;
+    }
+    index += gridDim.x;
+    *place = {tile.batch, tile.token_tile, tile.weight_tile * grouped.columns, tile.row_end};
+    return true;
+  }
+};
+
 template <typename Tile>
 struct Sm80Cta {
   const Sm80Params& p;
   Sm80Place at;
   uint32_t tile, rank;           // index of the tile and of its K partition
   uint32_t first_block, blocks;  // k-blocks of the partition
-  uint32_t weights, tokens;      // number of those of the tile that exist
+  uint32_t weights, tokens;      // number of those of the tile that exist; if gated, of each b
   uint32_t smem, stage_bytes;
 
   __device__ Sm80Cta(const Sm80Params& params, uint32_t shared) : p(params), smem(shared) {
@@ -63,9 +88,17 @@ struct Sm80Cta {
     const uint32_t more = all - each * p.split;  // the first partitions have one more
     first_block = rank * each + min(rank, more);
     blocks = each + (rank < more);
-    weights = min(p.n - at.n, kSm80Weights);
-    tokens = min(p.m - at.m, Tile::kTokens);
-    stage_bytes = sm80_stage_bytes(sm80_token_rows(p.m, Tile::kTokens));
+    count_rows();
+  }
+  // A tile of a grouped product, which has all of K.
+  __device__ Sm80Cta(const Sm80Params& params, uint32_t shared, const Sm80Place& place)
+      : p(params), at(place), tile(0), rank(0), first_block(0), smem(shared) {
+    blocks = (p.k + kSm80BlockK - 1) / kSm80BlockK;
+    count_rows();
+  }
+
+  __device__ uint32_t columns() const {
+    return Tile::kGrouped ? grouped_params(p).columns : kSm80Weights;
   }
 
   // Place of the sums of each K partition of a cluster, in its first CTA.
@@ -78,6 +111,13 @@ struct Sm80Cta {
   __device__ uint32_t sums_full() const { return smem + kSm80ZeroBytes; }
   __device__ uint32_t ring(uint32_t warp) const {
     return smem + kSm80RingsAt + warp * Tile::kStages * stage_bytes;
+  }
+
+ private:
+  __device__ void count_rows() {
+    weights = min(p.n - at.n, columns());
+    tokens = min(at.m_end - at.m, Tile::kTokens);
+    stage_bytes = sm80_stage_bytes(sm80_token_rows(p.m, Tile::kTokens));
   }
 };
 

@@ -5,12 +5,15 @@
 //
 // CONTRACT
 //   D[l][m][n] = epilogue( sum_k  A[l][m][k]  B[l][n][k] sb[l][n][k/16] ), by common/epilogue.h;
-//   of MXFP4 sb[l][n][k/32].
+//   of MXFP4 sb[l][n][k/32]. In a grouped product each row m has its group l, and a second sum if
+//   the product is gated (common/gate.h).
 //   A CTA computes 64 columns n (weights, B) x 8 or 16 rows m (tokens, A) of one batch l, for one
 //   of `split` K partitions in k-blocks of 128. If the k-blocks do not divide evenly, the first
 //   partitions have one more. In the image for 9.0 the partitions of a tile form a cluster. In the
 //   image for 8.0 and later their sums meet in the workspace, and nvfp4_add_sm80_* adds them; with
-//   one partition it is not launched. K is a multiple of 16, of MXFP4 of 32, and at least that.
+//   one partition it is not launched. A CTA of a grouped product computes tile after tile. Each
+//   has all of K, and 32 columns if it is gated. K is a multiple of 16, of MXFP4 of 32, and at
+//   least that.
 //   Nothing outside the described elements influences D.
 //
 // ORDER OF SUMS
@@ -74,10 +77,7 @@ __device__ void finish_80(const Sm80Cta<Tile>& cta) {
   const Sm80ThreadSums<Tile> its;
   uint32_t sums = cta.ring(0);
   if (cta.p.split == 1) {
-    for (uint32_t t = its.token; t < cta.tokens; t += its.kStep) {
-      const uint32_t place = its.place(t);
-      ptx::st_shared_v4_f32(sums + place, sum_of_warps(cta, place));
-    }
+    add_warps(cta, its, 0);
   } else if constexpr (kSm80Clusters) {
     push_partition(cta, its);
     if (cta.rank != 0) return;
@@ -89,10 +89,37 @@ __device__ void finish_80(const Sm80Cta<Tile>& cta) {
   store_d_80(cta.p, cta.at, sums, its);
 }
 
+// The same for a tile of a grouped product.
+template <typename Tile>
+__device__ void finish_grouped_80(const Sm80Cta<Tile>& cta) {
+  const Sm80GroupedParams& grouped = grouped_params(cta.p);
+  const Sm80ThreadSums<Tile> its(grouped.columns);
+  add_warps(cta, its, 0);
+  if (grouped.columns == kSm80Weights) return store_d_80(cta.p, cta.at, cta.ring(0), its);
+  add_warps(cta, its, kSm80HalfSumBytes);
+  store_gated_80(cta, its);
+}
+
+// Multiplies all k-blocks of the CTA. Each warp writes its sums to its ring.
 template <typename Variant>
-__device__ void gemm_sm80(const Sm80Params& p) {
+__device__ void sum_tile(const Sm80Cta<typename Variant::Tile>& cta, uint32_t ring, uint32_t warp,
+                         uint32_t lane) {
   using Tile = typename Variant::Tile;
   constexpr Sm80Type kType = Variant::kType;
+  Sm80Sums<Tile> sums = {};
+  bool ue8m0 = false;
+  if constexpr (kSm80TakesUe8m0 && Tile::kUe8m0Weights && kType == Sm80Type::bf16) {
+    ue8m0 = cta.p.log2_of_ue8m0 != 0;
+    if (ue8m0) multiply_80<Tile, Sm80Ue8m0>(cta, ring, warp, lane, sums);
+  }
+  if (!ue8m0) multiply_80<Tile, Sm80Operand<kType>>(cta, ring, warp, lane, sums);
+  apply_nan_rows(sums);
+  put_sums_80(sums, ring, lane);
+}
+
+template <typename Variant>
+__device__ void single_sm80(const Sm80Params& p) {
+  using Tile = typename Variant::Tile;
   extern __shared__ __align__(128) uint8_t shared[];
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const Sm80Cta<Tile> cta(p, ptx::shared_address(shared));
@@ -104,18 +131,44 @@ __device__ void gemm_sm80(const Sm80Params& p) {
   if (threadIdx.x < kSm80ZeroBytes / 4) ptx::st_shared_b32(cta.zeros() + threadIdx.x * 4, 0);
   ptx::griddepcontrol_launch_dependents();
   __syncthreads();  // the zeros have been written
-  Sm80Sums<Tile> sums = {};
-  bool ue8m0 = false;
-  if constexpr (kSm80TakesUe8m0 && Tile::kUe8m0Weights && kType == Sm80Type::bf16) {
-    ue8m0 = p.log2_of_ue8m0 != 0;
-    if (ue8m0) multiply_80<Tile, Sm80Ue8m0>(cta, ring, warp, lane, sums);
-  }
-  if (!ue8m0) multiply_80<Tile, Sm80Operand<kType>>(cta, ring, warp, lane, sums);
-  apply_nan_rows(sums);
-  put_sums_80(sums, ring, lane);
+  sum_tile<Variant>(cta, ring, warp, lane);
   __syncthreads();
   finish_80(cta);
 }
+
+// Each warp has waited for earlier grids, which may write the groups' rows, before it looks for its
+// first tile. The barrier before a tile's loads: the zeros have been written, and the sums of the
+// tile before have been read.
+template <typename Variant>
+__device__ void grouped_sm80(const Sm80Params& p) {
+  using Tile = typename Variant::Tile;
+  extern __shared__ __align__(128) uint8_t shared[];
+  const uint32_t smem = ptx::shared_address(shared);
+  if (threadIdx.x < kSm80ZeroBytes / 4) ptx::st_shared_b32(smem + threadIdx.x * 4, 0);
+  ptx::griddepcontrol_launch_dependents();
+  ptx::griddepcontrol_wait();
+  Sm80Walk<Tile> walk;
+  Sm80Place place;
+#pragma unroll 1
+  while (walk.next(p, &place)) {
+    const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const Sm80Cta<Tile> cta(p, smem, place);
+    const uint32_t ring = __shfl_sync(0xFFFFFFFF, cta.ring(warp), 0);  // as above
+    __syncthreads();
+    sum_tile<Variant>(cta, ring, warp, lane);
+    __syncthreads();
+    finish_grouped_80(cta);
+  }
+}
+
+template <typename Variant>
+__device__ void gemm_sm80(const Sm80Params& p) {
+  if constexpr (Variant::kGrouped) return grouped_sm80<Variant>(p);
+  return single_sm80<Variant>(p);
+}
+
+template <typename Variant>
+using Sm80ParamsOf = typename Sm80Argument<Variant::kGrouped>::Params;
 
 #if __CUDA_ARCH__ < 900
 // Adds the K partitions of a tile in the workspace and stores its D.
@@ -127,7 +180,7 @@ __device__ void add_sm80(const Sm80Params& p) {
   const Sm80ThreadSums<Tile> its;
   const uint32_t to = ptx::shared_address(sums);
   const uint32_t tokens = min(p.m - at.m, Tile::kTokens);
-  for (uint32_t t = its.token; t < tokens; t += its.kStep) {
+  for (uint32_t t = its.token; t < tokens; t += its.step) {
     float4 sum = *partition_at<Tile>(p, tile, 0, t, its.n);
     for (uint32_t rank = 1; rank < p.split; ++rank) {
       sum = add_80(sum, *partition_at<Tile>(p, tile, rank, t, its.n));
@@ -144,8 +197,8 @@ __device__ void add_sm80(const Sm80Params& p) {
   NVFP4_ENTRY(sm80, label, operation,                                                          \
               __launch_bounds__(nvfp4::Sm80_##operation<nvfp4::Sm80Tile_##label>::kThreads,    \
                                 nvfp4::Sm80_##operation<nvfp4::Sm80Tile_##label>::kCtasPerSm), \
-              nvfp4::Sm80Params,                                                               \
-              nvfp4::gemm_sm80<nvfp4::Sm80_##operation<nvfp4::Sm80Tile_##label>>(params))
+              nvfp4::Sm80ParamsOf<nvfp4::Sm80_##operation<nvfp4::Sm80Tile_##label>>,           \
+              nvfp4::gemm_sm80<nvfp4::Sm80_##operation<nvfp4::Sm80Tile_##label>>(gemm_of(params)))
 #include "kernel/sm80/entries.def"
 
 // The entries of the images without clusters.

@@ -53,27 +53,50 @@ struct Sm80Source {
   }
 };
 
+// Bytes from a tile's first row to its 33rd. In a grouped product the host says it.
+template <typename Tile>
+__device__ int64_t bytes_of_half(const Sm80Params& p) {
+  return Tile::kGrouped ? grouped_params(p).half_bytes : kSm80HalfWeights * p.weight_row_bytes;
+}
+// The same of scales, of which rows or bands of 32 rows are `row_bytes` apart.
+template <typename Tile>
+__device__ int64_t scale_bytes_of_half(const Sm80Params& p, int64_t otherwise) {
+  return Tile::kGrouped ? grouped_params(p).half_scales_bytes : otherwise;
+}
+// Whether a row of the tile exists.
+template <typename Tile>
+__device__ bool has_row(const Sm80Cta<Tile>& cta, uint32_t row) {
+  return row % cta.columns() < cta.weights;
+}
+
 template <typename Tile, typename Operand>
 __device__ void load_codes_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile, Operand>& source,
                               uint32_t stage, uint32_t lane) {
   constexpr uint32_t kLanes = Sm80Source<Tile, Operand>::kCodeLanes, kRows = 32 / kLanes;
   const Sm80Params& p = cta.p;
+  constexpr uint32_t kHalf = kSm80HalfWeights / kRows;
   const uint8_t* from = source.codes;
   const uint32_t to = stage + lane * 16;  // rows are contiguous
-  if (cta.weights == kSm80Weights && source.whole(p)) {
+  const auto go_on = [&](uint32_t i) {
+    from += kRows * p.weight_row_bytes;
+    if (i + 1 == kHalf) from += bytes_of_half<Tile>(p) - kSm80HalfWeights * p.weight_row_bytes;
+  };
+  if (cta.weights == cta.columns() && source.whole(p)) {
 #pragma unroll
-    for (uint32_t i = 0; i < kSm80Weights / kRows; ++i, from += kRows * p.weight_row_bytes) {
+    for (uint32_t i = 0; i < kSm80Weights / kRows; ++i) {
       ptx::cp_async_16(to + i * kRows * kSm80CodeRowBytes, from);
+      go_on(i);
     }
     return;
   }
   const uint32_t begin = source.block * kSm80CodeRowBytes + lane % kLanes * 16;
   const uint32_t bytes = begin >= p.k / 2 ? 0 : min(p.k / 2 - begin, 16u);
 #pragma unroll 1
-  for (uint32_t i = 0; i < kSm80Weights / kRows; ++i, from += kRows * p.weight_row_bytes) {
-    const bool there = bytes > 0 && kRows * i + lane / kLanes < cta.weights;
+  for (uint32_t i = 0; i < kSm80Weights / kRows; ++i) {
+    const bool there = bytes > 0 && has_row(cta, kRows * i + lane / kLanes);
     ptx::cp_async_16_of(to + i * kRows * kSm80CodeRowBytes, there ? from : p.weights,
                         there ? bytes : 0);
+    go_on(i);
   }
 }
 
@@ -90,8 +113,8 @@ __device__ void load_tiled_scales_80(const Sm80Cta<Tile>& cta,
         there ? source.scales + step * kScaleTileBytes : cta.p.weight_scales;
 #pragma unroll
     for (uint32_t band = 0; band < 2; ++band) {
-      ptx::cp_async_4_if(to + (lane + 32 * band) * kSm80ScaleRowBytes + step * 4, tile + 4 * band,
-                         there);
+      ptx::cp_async_4_if(to + (lane + 32 * band) * kSm80ScaleRowBytes + step * 4,
+                         tile + band * scale_bytes_of_half<Tile>(cta.p, 4), there);
     }
   }
 }
@@ -108,11 +131,15 @@ __device__ void load_linear_scales_80(const Sm80Cta<Tile>& cta, uint32_t block, 
   const uint32_t begin = block * block_bytes + word;
   const uint32_t count = begin >= row_bytes || word >= block_bytes ? 0 : min(row_bytes - begin, 4u);
   const uint8_t* const base = p.weight_scales + cta.at.batch * p.weight_scales_batch_bytes;
+  const int64_t half = scale_bytes_of_half<Tile>(p, int64_t{kSm80HalfWeights} * row_bytes);
 #pragma unroll 4
   for (uint32_t row = lane / kWords; row < kSm80Weights; row += 32 / kWords) {
-    const uint32_t bytes = row < cta.weights ? count : 0;
-    const uint8_t* const from =
-        bytes == 0 ? base : base + static_cast<int64_t>(cta.at.n + row) * row_bytes + begin;
+    const uint32_t bytes = has_row(cta, row) ? count : 0;
+    const uint8_t* from = base;
+    if (bytes != 0) {
+      from += static_cast<int64_t>(cta.at.n + row % kSm80HalfWeights) * row_bytes + begin +
+              row / kSm80HalfWeights * half;
+    }
     const uint32_t at = to + row * kSm80ScaleRowBytes + lane % kWords * 4;
     if (row_bytes % 4 == 0) {
       ptx::cp_async_4_if(at, from, bytes != 0);

@@ -5,6 +5,9 @@
 #include <cstdint>
 
 #include "kernel/common/epilogue.h"
+#include "kernel/common/gate.h"
+#include "kernel/common/groups.h"
+#include "kernel/common/host_device.h"
 #include "kernel/common/offset.h"
 
 namespace nvfp4 {
@@ -37,5 +40,31 @@ static_assert(sizeof(Sm80Params) == 304 && NVFP4_OFFSET_IS(Sm80Params, d_batch_s
               NVFP4_OFFSET_IS(Sm80Params, split, 112) &&
               NVFP4_OFFSET_IS(Sm80Params, epilogue, 128) &&
               NVFP4_OFFSET_IS(Sm80Params, log2_of_ue8m0, 296));
+
+// The argument of the entries for grouped products, which may be gated. In `gemm` batches are
+// groups; A, C and D have no batches: their strides are 0. A tile of a gated product has 32 rows of
+// b, then the same 32 rows of b2.
+struct Sm80GroupedParams {
+  Sm80Params gemm;
+  GroupParams groups;
+  GateParams gate;
+  // From the first row of a tile to the 33rd: of its codes, and of its scales.
+  int64_t half_bytes, half_scales_bytes;
+  uint32_t columns;  // of D in a tile: 32 if the product is gated, 64 otherwise
+};
+static_assert(NVFP4_OFFSET_IS(Sm80GroupedParams, groups, sizeof(Sm80Params)) &&
+              NVFP4_OFFSET_IS(Sm80GroupedParams, half_bytes, 400));
+
+// The argument of an entry, and the common part of it.
+template <bool kGrouped>
+struct Sm80Argument {
+  using Params = Sm80Params;
+};
+template <>
+struct Sm80Argument<true> {
+  using Params = Sm80GroupedParams;
+};
+NVFP4_HOST_DEVICE constexpr const Sm80Params& gemm_of(const Sm80Params& p) { return p; }
+NVFP4_HOST_DEVICE constexpr const Sm80Params& gemm_of(const Sm80GroupedParams& p) { return p.gemm; }
 
 }  // namespace nvfp4

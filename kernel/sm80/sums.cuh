@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernel/common/epilogue.cuh"
+#include "kernel/common/gated.cuh"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
@@ -58,17 +59,19 @@ __device__ void put_sums_80(const Sm80Sums<Tile>& sums, uint32_t ring, uint32_t 
   }
 }
 
-// A thread takes four neighbouring weights, of every eighth token, in every step below alike: so it
-// reads nothing that another thread wrote, except the warps' partial sums.
-constexpr uint32_t kSm80Columns = kSm80Weights / 4;
+// A thread takes four neighbouring columns of D, of every eighth token, in every step below alike:
+// so it reads nothing that another thread wrote, except the warps' partial sums. In gated tiles of
+// 32 columns it takes every 16th token.
+constexpr uint32_t kSm80HalfSumBytes = kSm80HalfWeights * 4;  // from the sums of b to those of b2
 
 template <typename Tile>
 struct Sm80ThreadSums {
-  static constexpr uint32_t kStep = Tile::kThreads / kSm80Columns;
-  uint32_t n, token;
+  uint32_t n, token, step;
 
-  __device__ Sm80ThreadSums()
-      : n(threadIdx.x % kSm80Columns * 4), token(threadIdx.x / kSm80Columns) {}
+  __device__ explicit Sm80ThreadSums(uint32_t columns = kSm80Weights)
+      : n(threadIdx.x % (columns / 4) * 4),
+        token(threadIdx.x / (columns / 4)),
+        step(Tile::kThreads / (columns / 4)) {}
   __device__ uint32_t place(uint32_t t) const { return t * kSm80SumRowBytes + n * 4; }
 };
 
@@ -81,6 +84,16 @@ __device__ float4 sum_of_warps(const Sm80Cta<Tile>& cta, uint32_t place) {
     sum = add_80(sum, ptx::ld_shared_v4_f32(cta.ring(warp) + place));
   }
   return sum;
+}
+
+// Adds the warps' partial sums that are `from` bytes behind a thread's, in place.
+template <typename Tile>
+__device__ void add_warps(const Sm80Cta<Tile>& cta, const Sm80ThreadSums<Tile>& its,
+                          uint32_t from) {
+  for (uint32_t t = its.token; t < cta.tokens; t += its.step) {
+    const uint32_t place = its.place(t) + from;
+    ptx::st_shared_v4_f32(cta.ring(0) + place, sum_of_warps(cta, place));
+  }
 }
 
 // The partial sums of a cluster meet in its first CTA. The barrier of that CTA counts their bytes,
@@ -102,7 +115,7 @@ __device__ void push_partition(const Sm80Cta<Tile>& cta, const Sm80ThreadSums<Ti
   if (Tile::kPartitionsInRings && cta.rank == 0) ptx::cluster_arrive_release();
   ptx::cluster_wait_acquire();  // the first CTA's barrier is initialised, and its memory is free
   const uint32_t full = ptx::mapa(cta.sums_full(), 0);
-  for (uint32_t t = its.token; t < cta.tokens; t += its.kStep) {
+  for (uint32_t t = its.token; t < cta.tokens; t += its.step) {
     const uint32_t to = ptx::mapa(cta.partitions(cta.rank) + its.place(t), 0);
     ptx::st_async_v4_f32(to, sum_of_warps(cta, its.place(t)), full);
   }
@@ -115,7 +128,7 @@ __device__ void add_cluster(const Sm80Cta<Tile>& cta, const Sm80ThreadSums<Tile>
     ptx::mbarrier_arrive_expect_tx(cta.sums_full(), cta.p.split * cta.tokens * kSm80Weights * 4);
   }
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
-  for (uint32_t t = its.token; t < cta.tokens; t += its.kStep) {
+  for (uint32_t t = its.token; t < cta.tokens; t += its.step) {
     const uint32_t own = cta.partitions(0) + its.place(t);
     float4 sum = ptx::ld_shared_v4_f32(own);
     for (uint32_t rank = 1; rank < cta.p.split; ++rank) {
@@ -136,7 +149,7 @@ __device__ float4* partition_at(const Sm80Params& p, uint32_t tile, uint32_t ran
 
 template <typename Tile>
 __device__ void store_partition(const Sm80Cta<Tile>& cta, const Sm80ThreadSums<Tile>& its) {
-  for (uint32_t t = its.token; t < cta.tokens; t += its.kStep) {
+  for (uint32_t t = its.token; t < cta.tokens; t += its.step) {
     *partition_at<Tile>(cta.p, cta.tile, cta.rank, t, its.n) = sum_of_warps(cta, its.place(t));
   }
 }
@@ -148,7 +161,7 @@ __device__ inline float unit_80(const Sm80Params& p) {
 // Stores row-major D in fp16 or bf16, alpha times the sum, if all four elements exist and are
 // aligned.
 template <typename Tile>
-__device__ void store_plain_80(const Sm80Params& p, const SumRows& rows) {
+__device__ void store_plain_80(const Sm80Params& p, float alpha, const SumRows& rows) {
   const uint32_t type = p.epilogue.d_type;
   const int64_t first = rows.batch * p.d_batch_stride + rows.n;
   const float unit = unit_80(p);
@@ -156,7 +169,7 @@ __device__ void store_plain_80(const Sm80Params& p, const SumRows& rows) {
     const float4 sum = ptx::ld_shared_v4_f32(at);
     float x[4] = {sum.x, sum.y, sum.z, sum.w};
 #pragma unroll
-    for (float& one : x) one = __fmul_rn(p.alpha, __fmul_rn(one, unit));
+    for (float& one : x) one = __fmul_rn(alpha, __fmul_rn(one, unit));
     uint16_t* const d = static_cast<uint16_t*>(p.d) + first + m * p.epilogue.d_row;
     *reinterpret_cast<uint2*>(d) = narrow_four(type, x);
   }
@@ -168,22 +181,48 @@ __device__ inline bool is_plain_80(const Sm80Params& p, uint32_t n) {
          ((p.epilogue.d_row | p.d_batch_stride) & 3) == 0;
 }
 
+// Where a thread's sums are in D. All groups share one D.
+template <typename Tile>
+__device__ SumRows sum_rows_80(const Sm80Place& at, uint32_t sums,
+                               const Sm80ThreadSums<Tile>& its) {
+  SumRows rows;
+  rows.at = sums + its.place(its.token);
+  rows.step = its.step * kSm80SumRowBytes;
+  rows.batch = Tile::kGrouped ? 0 : at.batch;
+  rows.n = at.n + its.n;
+  rows.m = at.m + its.token;
+  rows.m_step = its.step;
+  rows.m_end = min(at.m_end, at.m + Tile::kTokens);
+  return rows;
+}
+
+// The host's factors, or those of a group, and the element at which its biases begin.
+template <typename Tile>
+__device__ GateAlphas alphas_80(const Sm80Params& p, uint32_t group) {
+  if constexpr (!Tile::kGrouped) return {p.alpha, 1};
+  const Sm80GroupedParams& grouped = grouped_params(p);
+  return {alpha_of_group(grouped.groups.alpha, group, p.alpha),
+          alpha_of_group(grouped.groups.alpha2, group, grouped.gate.alpha2),
+          bias_of_group(grouped.groups, group)};
+}
+
 // Computes D from the sums at `sums`, [token][weight].
 template <typename Tile>
 __device__ void store_d_80(const Sm80Params& p, const Sm80Place& at, uint32_t sums,
                            const Sm80ThreadSums<Tile>& its) {
-  SumRows rows;
-  rows.at = sums + its.place(its.token);
-  rows.step = its.kStep * kSm80SumRowBytes;
-  rows.batch = at.batch;
-  rows.n = at.n + its.n;
-  rows.m = at.m + its.token;
-  rows.m_step = its.kStep;
-  rows.m_end = min(p.m, at.m + Tile::kTokens);
+  const SumRows rows = sum_rows_80(at, sums, its);
+  const GateAlphas alphas = alphas_80<Tile>(p, at.batch);
   if (is_plain_80(p, rows.n)) {
-    return store_plain_80<Tile>(p, rows);
+    return store_plain_80<Tile>(p, alphas.of_b, rows);
   }
-  store_general(p, rows, GeneralColumns(p, p.alpha, rows.n), unit_80(p));
+  store_general(p, rows, GeneralColumns(p, alphas.of_b, rows.n, alphas.bias_first), unit_80(p));
+}
+
+template <typename Tile>
+__device__ void store_gated_80(const Sm80Cta<Tile>& cta, const Sm80ThreadSums<Tile>& its) {
+  const Sm80Params& p = cta.p;
+  store_gated(p, grouped_params(p).gate, alphas_80<Tile>(p, cta.at.batch),
+              sum_rows_80(cta.at, cta.ring(0), its), kSm80HalfSumBytes, unit_80(p));
 }
 
 }  // namespace nvfp4

@@ -16,8 +16,9 @@
 
 namespace nvfp4 {
 
-constexpr uint32_t kSm80BlockK = 128;  // elements of K in a k-block
-constexpr uint32_t kSm80Weights = 64;  // weights of a tile
+constexpr uint32_t kSm80BlockK = 128;                    // elements of K in a k-block
+constexpr uint32_t kSm80Weights = 64;                    // weights of a tile
+constexpr uint32_t kSm80HalfWeights = kSm80Weights / 2;  // in a gated tile: of b, and of b2
 
 constexpr uint32_t kSm80CodeRowBytes = kSm80BlockK / 2;
 constexpr uint32_t kSm80CodeBytes = kSm80Weights * kSm80CodeRowBytes;
@@ -68,8 +69,9 @@ NVFP4_HOST_DEVICE constexpr uint32_t sm80_shared_bytes(uint32_t tile_tokens, uin
 
 // Each of the kTileWarps warps multiplies every kTileWarps-th k-block. Eight are faster if few
 // tiles share the SMs; otherwise four are.
-template <uint32_t kTileTokens, uint32_t kTileWarps>
+template <uint32_t kTileTokens, uint32_t kTileWarps, bool kOfGroups = false>
 struct Sm80Tile {
+  static constexpr bool kGrouped = kOfGroups;
   static constexpr uint32_t kWeights = kSm80Weights;
   static constexpr uint32_t kTokens = kTileTokens;
   static constexpr uint32_t kWarps = kTileWarps;
@@ -104,10 +106,10 @@ enum class Sm80Type { f16, bf16 };
 
 // An mma.sync tile for a type of tokens, with the members that other families' tiles have. Its
 // stages are those of all warps' rings together.
-template <uint32_t kTokens, uint32_t kWarps, Sm80Type kTokenType>
-struct Sm80Variant : Sm80Tile<kTokens, kWarps> {
+template <uint32_t kTokens, uint32_t kWarps, Sm80Type kTokenType, bool kGrouped = false>
+struct Sm80Variant : Sm80Tile<kTokens, kWarps, kGrouped> {
   static constexpr Sm80Type kType = kTokenType;
-  using Tile = Sm80Tile<kTokens, kWarps>;
+  using Tile = Sm80Tile<kTokens, kWarps, kGrouped>;
   static constexpr uint32_t kK = kSm80BlockK;
   static constexpr uint32_t kCtas = 1;
   static constexpr uint32_t kStages = kWarps * Tile::kStages;
@@ -128,8 +130,15 @@ struct Sm80Variant : Sm80Tile<kTokens, kWarps> {
   using Sm80Tile_bf16_64x##tokens##w##warps = Sm80Variant<tokens, warps, Sm80Type::bf16>;
 #include "kernel/sm80/tiles.def"
 
-// The one operation (kernel/common/operations.h).
+// What an operation (kernel/common/operations.h) makes of a tile.
 template <typename Tile>
 using Sm80_any = Tile;
+template <typename Tile>
+using Sm80_grouped = Sm80Variant<Tile::kTokens, Tile::kWarps, Tile::kType, true>;
+// The same kernel. A tile has half as many columns of D.
+template <typename Tile>
+struct Sm80_grouped_gated : Sm80_grouped<Tile> {
+  static constexpr uint32_t kColumnsOfD = kSm80HalfWeights;
+};
 
 }  // namespace nvfp4

@@ -225,12 +225,14 @@ TEST_CASE("a plan adds to the maxima that its run names and is made with them or
 }
 
 TEST_CASE("a grouped product has maxima of the rows that groups have", "[amax][grouped]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const bool blackwell = gpu.info.major == 10;
   gemm_test::GroupedProblem problem({23, 70, 192, blackwell ? NVFP4_TYPE_NONE : NVFP4_TYPE_BF16},
                                     {0, 9, 9, 20}, 54);
   gemm_test::DeviceGrouped device(gpu, problem);
-  device.gemm.variant = blackwell ? "sm100_128x64x256" : "sm90_bf16_64x32x256";
+  device.gemm.variant = blackwell                   ? "sm100_128x64x256"
+                        : gemm_test::is_mma_alone() ? gemm_test::mma_tiles()[0].variant
+                                                    : "sm90_bf16_64x32x256";
   const Bytes without = run_grouped(device);
   device.clear_d();
   const DeviceBuffer maxima(gpu.driver, Bytes(24 * 4, 0));
@@ -249,7 +251,7 @@ TEST_CASE("a grouped product has maxima of the rows that groups have", "[amax][g
 }
 
 TEST_CASE("a gated product has maxima of both products", "[amax][gated]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_GATED(gpu);
   for (const int32_t type : {NVFP4_TYPE_BF16, NVFP4_TYPE_NVFP4}) {
     Fields f = with_maxima();
     f.b2 = support::kGiven, f.d_type = type, f.activation = NVFP4_ACTIVATION_SILU;

@@ -224,8 +224,8 @@ inline bool inside_bound(const Gpu& gpu, const support::Problem& problem,
   const gemm_test::Gpu gpu;     \
   if (!gpu.reason_to_skip_halves().empty()) SKIP_TEST(gpu.reason_to_skip_halves())
 
-// For tests of grouped and gated products, which no kernel for NVFP4 tokens computes on 12.x.
-#define USE_GPU_FOR_GROUPS(gpu) \
+// For tests of gated products, which no kernel for NVFP4 tokens computes on 12.x.
+#define USE_GPU_FOR_GATED(gpu)  \
   USE_GPU(gpu);                 \
   if ((gpu).info.major == 12) { \
     support::leave_out();       \

@@ -11,6 +11,7 @@ namespace {
 // Variants that have an entry for grouped products. Elsewhere than in a long run each type of
 // tokens and each way of their sums once.
 std::vector<GroupedTile> tiles() {
+  if (is_mma_alone()) return mma_tiles();
   if (is_blackwell()) {
     return {{"sm100_128x64x256", NVFP4_TYPE_NONE}, {"sm100_128x128x256", NVFP4_TYPE_NONE}};
   }
@@ -20,6 +21,8 @@ std::vector<GroupedTile> tiles() {
       {"sm90_128x128x256", NVFP4_TYPE_NONE},      {"sm90_bf16_64x32x256", NVFP4_TYPE_BF16},
       {"sm90_f16_128x128x256", NVFP4_TYPE_F16},   {"sm90_64x32x256", NVFP4_TYPE_NONE}};
   if (!everything()) all.resize(4);
+  all.push_back(mma_tiles()[0]);  // in the image for 9.0 that is here
+  all.push_back(mma_tiles()[1]);
   return all;
 }
 
@@ -31,7 +34,7 @@ int32_t narrow_type() { return is_blackwell() ? NVFP4_TYPE_NONE : NVFP4_TYPE_F16
 #define EACH_GROUPED_TILE GENERATE(from_range(taken(tiles())))
 
 TEST_CASE("grouped: rows have the bits of their group's single product", "[grouped]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   // Boundaries inside tiles, the first, a middle and the last group empty, one row alone; K ends in
   // a stage with one step.
@@ -47,7 +50,7 @@ TEST_CASE("grouped: rows have the bits of their group's single product", "[group
 }
 
 TEST_CASE("grouped: D in 16 bits and linear scales of weights and every format", "[grouped]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const int32_t formats[] = {NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_OPERAND_FORMAT_MXFP4,
                              NVFP4_OPERAND_FORMAT_E2M1_UE8M0};
   for (const int32_t format : formats) {
@@ -57,13 +60,14 @@ TEST_CASE("grouped: D in 16 bits and linear scales of weights and every format",
     problem.fields.d_type = NVFP4_TYPE_BF16;
     problem.weights.b.layout = NVFP4_SCALE_LAYOUT_LINEAR;
     CAPTURE(format);
-    const char* const variant = is_blackwell() ? tiles()[0].variant : "sm90_bf16_64x32x256";
+    const char* const variant =
+        is_blackwell() || is_mma_alone() ? tiles()[0].variant : "sm90_bf16_64x32x256";
     require_bits_of_singles(gpu, {variant, sizes.a_type}, problem);
   }
 }
 
 TEST_CASE("grouped: divisions drawn by seed give those bits", "[grouped]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   const GroupedSizes sizes{gpu.sized<int64_t>(170, 21), 66, 208, tile.a_type};
   require_bits_of_singles(gpu, tile, {sizes, drawn_ends(sizes.rows, 7, 51), 52});
@@ -81,7 +85,7 @@ TEST_CASE("grouped: scales of tokens in tiles where the groups' rows or scale_ro
 }
 
 TEST_CASE("grouped: as many rows of each group as a count says and its alpha", "[grouped]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   const int32_t capacity = gpu.sized(70, 18);
   GroupedProblem problem({5 * capacity + 3, 66, 80, tile.a_type}, {capacity, 0, 17, 1, 0}, 67);
@@ -110,7 +114,7 @@ TEST_CASE("grouped: as many rows of each group as a count says and its alpha", "
 // Where the device has a few SMs (test/jobs.txt) a CTA computes ten tiles: more than are listed at
 // once, which begin at every stage of the rings.
 TEST_CASE("grouped: a CTA computes tile after tile", "[grouped][tiles]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   const GroupedSizes sizes{67, 200, 592, tile.a_type};
   GroupedProblem problem(sizes, {9, 10, 10, 51, 60, 67}, 68);
@@ -124,7 +128,7 @@ TEST_CASE("grouped: a CTA computes tile after tile", "[grouped][tiles]") {
 // Where the device has three SMs a CTA computes nine tiles of one k-block: more than the rings of
 // tokens and of the list hold, so a loader meets tiles whose memory it need not wait for.
 TEST_CASE("grouped: tiles of one k-block follow each other", "[grouped][tiles]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   std::vector<int32_t> ends(27);
   for (size_t group = 0; group < ends.size(); ++group) ends[group] = int32_t(group + 1) * 2;
@@ -132,7 +136,7 @@ TEST_CASE("grouped: tiles of one k-block follow each other", "[grouped][tiles]")
 }
 
 TEST_CASE("grouped: all groups use one B where b_shared says so", "[grouped]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   GroupedProblem problem({21, 70, 208, tile.a_type}, {4, 4, 19, 21}, 69);
   problem.b_shared = true;
@@ -141,7 +145,7 @@ TEST_CASE("grouped: all groups use one B where b_shared says so", "[grouped]") {
 
 // A step of the walk is 32 groups.
 TEST_CASE("grouped: a row finds its group among a thousand", "[grouped]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   std::vector<int32_t> ends(1024, 0);
   std::fill(ends.begin() + 31, ends.end(), 1);    // the last of the first 32
   std::fill(ends.begin() + 32, ends.end(), 3);    // the first of the next 32
@@ -150,7 +154,7 @@ TEST_CASE("grouped: a row finds its group among a thousand", "[grouped]") {
 }
 
 TEST_CASE("grouped: ends that fall or are negative or pass M are cut", "[grouped]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   const GroupedProblem right({20, 70, 64, tile.a_type}, {0, 9, 9, 20, 20, 20}, 54);
   DeviceGrouped device(gpu, right);
@@ -166,7 +170,7 @@ TEST_CASE("grouped: ends that fall or are negative or pass M are cut", "[grouped
 }
 
 TEST_CASE("grouped: no group has rows and nothing is written", "[grouped]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedProblem none({7, 70, 64, narrow_type()}, {0, 0, 0}, 55);
   DeviceGrouped device(gpu, none);
   CHECK(run_grouped(device) == std::vector<uint8_t>(7 * 70 * 4, 0xFF));
@@ -182,7 +186,7 @@ TEST_CASE("grouped: few rows beyond a group's are multiplied", "[grouped]") {
 }
 
 TEST_CASE("grouped: a NaN in a group's rows stays there", "[grouped]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   GroupedProblem problem({6, 66, 64, tile.a_type}, {3, 6}, 56);
   DeviceGrouped before(gpu, problem);
@@ -199,7 +203,7 @@ TEST_CASE("grouped: a NaN in a group's rows stays there", "[grouped]") {
 }
 
 TEST_CASE("grouped: C and bias and activation and scalars are those of the row", "[grouped]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   GroupedProblem problem({23, 72, 64, tile.a_type}, {2, 2, 19, 23}, 57);
   const support::DeviceBuffer c(gpu.driver, std::vector<uint8_t>(23 * 72 * 4, 0x3C));
@@ -223,7 +227,7 @@ TEST_CASE("grouped: C and bias and activation and scalars are those of the row",
 
 // D in 16 bits is stored by the fast epilogue where there is one, D in 32 bits by the general one.
 TEST_CASE("grouped: each group adds its own bias and none of those beside it", "[grouped]") {
-  USE_GPU(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   const int32_t type = GENERATE(int32_t{NVFP4_TYPE_BF16}, int32_t{NVFP4_TYPE_F32});
   GroupedProblem problem({45, 70, 80, tile.a_type}, {0, 19, 20, 20, 41, 41}, 59,
@@ -255,7 +259,7 @@ TEST_CASE("grouped: each group adds its own bias and none of those beside it", "
 }
 
 TEST_CASE("grouped: each row has its tensor scale and none of the rows of no group", "[grouped]") {
-  USE_GPU(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   const int32_t type = GENERATE(int32_t{NVFP4_TYPE_BF16}, int32_t{NVFP4_TYPE_F32});
   GroupedProblem problem({45, 70, 80, tile.a_type}, {0, 19, 20, 20, 41, 41}, 60,
@@ -278,7 +282,7 @@ TEST_CASE("grouped: each row has its tensor scale and none of the rows of no gro
 }
 
 TEST_CASE("grouped: a plan runs with other ends and in a graph that reads them", "[grouped]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedProblem first({18, 66, 64, narrow_type()}, {5, 18}, 58);
   GroupedProblem second = first;
   second.ends = {12, 18};
@@ -318,7 +322,7 @@ TEST_CASE("grouped: a plan runs with other ends and in a graph that reads them",
 }
 
 TEST_CASE("grouped: exact sums are the reference's", "[grouped]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   GroupedProblem problem({20, 66, 80, tile.a_type}, {4, 4, 19}, 59, support::Data::exact);
   const int way = GENERATE(0, 1, 2, 3);
@@ -335,7 +339,7 @@ TEST_CASE("grouped: exact sums are the reference's", "[grouped]") {
 }
 
 TEST_CASE("grouped: every division of wide and long products", "[.][grouped][tiles]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
   const uint64_t seed = GENERATE(range(uint64_t{0}, uint64_t{6}));
   constexpr int64_t kGroups[] = {1, 2, 8, 33, 128, 300};

@@ -294,6 +294,26 @@ struct RowFactors {
   }
 };
 
+// Runs one product with a workspace, and waits. In kernel/sm80 only grouped products are gated:
+// there it is a product of one group.
+inline nvfp4_status run_single(const Gpu& gpu, nvfp4_gemm_desc& desc) {
+  const int32_t capability = gpu.info.compute_capability();
+  const support::DeviceBuffer rows(gpu.driver, bytes_of(std::vector<int32_t>{int32_t(desc.m)}));
+  nvfp4_grouped_desc grouped = NVFP4_GROUPED_DESC_INIT;
+  grouped.gemm = &desc, grouped.rows = static_cast<const int32_t*>(rows.pointer());
+  grouped.rows_kind = NVFP4_ROWS_ENDS;
+  const bool mma = desc.variant != nullptr && std::strncmp(desc.variant, "sm80", 4) == 0;
+  const bool alone = desc.b2 == nullptr || !mma;
+  uint64_t bytes = 0;
+  if (alone) nvfp4_gemm_workspace_bytes(&desc, capability, &bytes);
+  const support::DeviceBuffer workspace(gpu.driver, std::max(bytes, uint64_t{1}));
+  desc.workspace = workspace.pointer(), desc.workspace_bytes = bytes;
+  const nvfp4_status status =
+      alone ? nvfp4_gemm_run(&desc, nullptr) : nvfp4_grouped_run(&grouped, nullptr);
+  gpu.driver.check(gpu.driver.cuCtxSynchronize(), "cuCtxSynchronize");
+  return status;
+}
+
 // What else a test asks of the single product whose rows begin there.
 using Change = std::function<void(nvfp4_gemm_desc&, int64_t begin)>;
 
@@ -313,11 +333,7 @@ inline std::vector<uint8_t> single_products(const Gpu& gpu, const GroupedProblem
     }
     if (!problem.alphas2.empty()) one.desc.alpha2 = problem.alphas2[size_t(group)];
     if (change) change(one.desc, problem.begin(group));
-    uint64_t bytes = 0;
-    nvfp4_gemm_workspace_bytes(&one.desc, gpu.info.compute_capability(), &bytes);
-    const support::DeviceBuffer workspace(gpu.driver, std::max(bytes, uint64_t{1}));
-    one.desc.workspace = workspace.pointer(), one.desc.workspace_bytes = bytes;
-    const nvfp4_status status = nvfp4_gemm_run(&one.desc, nullptr);
+    const nvfp4_status status = run_single(gpu, one.desc);
     INFO(nvfp4_last_error());
     REQUIRE(status == NVFP4_SUCCESS);
     const std::vector<uint8_t> rows = one.d_bytes();
@@ -371,6 +387,19 @@ struct GroupedTile {
   operator std::string() const { return variant; }
 };
 inline bool is_blackwell() { return support::devices(support::Driver::get()).at(0).major == 10; }
+// A device whose grouped products are those of kernel/sm80 alone.
+inline bool is_mma_alone() {
+  const int major = support::devices(support::Driver::get()).at(0).major;
+  return major == 8 || major == 12;
+}
+
+// Tiles of mma.sync that have such an entry, each type of tokens and each number of them.
+inline std::vector<GroupedTile> mma_tiles() {
+  return {{"sm80_bf16_64x16w4x128", NVFP4_TYPE_BF16},
+          {"sm80_f16_64x8w4x128", NVFP4_TYPE_F16},
+          {"sm80_bf16_64x8w4x128", NVFP4_TYPE_BF16},
+          {"sm80_f16_64x16w4x128", NVFP4_TYPE_F16}};
+}
 
 // Group boundaries drawn by seed: some groups are empty, some have one row.
 inline std::vector<int32_t> drawn_ends(int64_t rows, int64_t groups, uint64_t seed) {
@@ -384,7 +413,7 @@ inline std::vector<int32_t> drawn_ends(int64_t rows, int64_t groups, uint64_t se
   return ends;
 }
 
-// What the single products have whose bits a row has: on 9.0 the tile with K whole.
+// What the single products have whose bits a row has: but on 10.x the tile with K whole.
 inline void take_tile(const GroupedTile& tile, nvfp4_gemm_desc& g) {
   static std::string whole;
   whole = tile.variant;

@@ -9,10 +9,13 @@ namespace {
 
 // Variants that have an entry for grouped gated products.
 std::vector<GroupedTile> tiles() {
+  if (is_mma_alone()) return mma_tiles();
   if (is_blackwell()) return {{"sm100_128x128x256", NVFP4_TYPE_NONE}};
   return {{"sm90_128x128x256", NVFP4_TYPE_NONE},
           {"sm90_f16_128x128x256", NVFP4_TYPE_F16},
-          {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16}};
+          {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16},
+          mma_tiles()[0],
+          mma_tiles()[1]};
 }
 
 // The SwiGLU of gpt-oss, with factors that tell the two sums apart.
@@ -33,7 +36,7 @@ GroupedProblem swiglu(const GroupedSizes& sizes, std::vector<int32_t> ends, uint
 // Boundaries inside tiles, the first, a middle and the last group empty, one row alone; K ends in a
 // stage with one step. The rings wrap.
 TEST_CASE("grouped gated: rows have the bits of their group's single product", "[grouped][gated]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_TILE;
   if (is_blackwell()) {
     // As there (grouped.cc): a group whose rows begin in the upper half of 128, its scales not.
@@ -47,10 +50,13 @@ TEST_CASE("grouped gated: rows have the bits of their group's single product", "
 
 TEST_CASE("grouped gated: divisions drawn by seed give those bits with factors of each group",
           "[grouped][gated]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_TILE;
   GroupedSizes sizes{gpu.sized<int64_t>(170, 23), 66, 224, tile.a_type};
-  if (tile.a_type == NVFP4_TYPE_BF16 || is_blackwell()) {
+  // One of the tiles of mma.sync takes UE8M0 scales, and not on 9.0.
+  const bool mma = std::string(tile.variant).rfind("sm80", 0) == 0;
+  const bool mma_takes = is_mma_alone() && tile.variant == std::string("sm80_bf16_64x16w4x128");
+  if (mma ? mma_takes : tile.a_type == NVFP4_TYPE_BF16 || is_blackwell()) {
     sizes.format = NVFP4_OPERAND_FORMAT_MXFP4;
   }
   GroupedProblem problem = swiglu(sizes, drawn_ends(sizes.rows, 6, 81), 82);
@@ -68,7 +74,7 @@ TEST_CASE("grouped gated: divisions drawn by seed give those bits with factors o
 
 TEST_CASE("grouped gated: as many rows of each group as a count says and no others",
           "[grouped][gated]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_TILE;
   const int32_t capacity = gpu.sized(70, 18);
   GroupedProblem problem =
@@ -86,7 +92,7 @@ TEST_CASE("grouped gated: as many rows of each group as a count says and no othe
 
 // Where the device has a few SMs (test/jobs.txt) a CTA computes tile after tile.
 TEST_CASE("grouped gated: a CTA computes tile after tile", "[grouped][gated][tiles]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_TILE;
   const GroupedSizes sizes{45, 136, 336, tile.a_type};
   require_bits_of_singles(gpu, tile, swiglu(sizes, {9, 10, 10, 31, 38, 45}, 84));
@@ -94,7 +100,7 @@ TEST_CASE("grouped gated: a CTA computes tile after tile", "[grouped][gated][til
 
 TEST_CASE("grouped gated: both biases and tensor scales and GELU and maxima are those of the row",
           "[grouped][gated]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_TILE;
   GroupedProblem problem = swiglu({23, 72, 64, tile.a_type}, {2, 2, 19, 23}, 85);
   std::vector<float> values(2 * 72);
@@ -130,7 +136,7 @@ TEST_CASE("grouped gated: both biases and tensor scales and GELU and maxima are 
 
 TEST_CASE("grouped gated: each group adds its own biases and none of those beside it",
           "[grouped][gated]") {
-  USE_GPU(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_TILE;
   const int32_t type = GENERATE(int32_t{NVFP4_TYPE_BF16}, int32_t{NVFP4_TYPE_F32});
   GroupedProblem problem =
@@ -155,7 +161,7 @@ TEST_CASE("grouped gated: each group adds its own biases and none of those besid
 
 TEST_CASE("grouped gated: each row has its tensor scale and none of the rows of no group",
           "[grouped][gated]") {
-  USE_GPU(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_TILE;
   const int32_t type = GENERATE(int32_t{NVFP4_TYPE_BF16}, int32_t{NVFP4_TYPE_F32});
   GroupedProblem problem =
@@ -179,7 +185,7 @@ TEST_CASE("grouped gated: each row has its tensor scale and none of the rows of 
 
 TEST_CASE("grouped gated: a plan runs with other ends and matrices and factors",
           "[grouped][gated]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = tiles().back();
   GroupedProblem problem = swiglu({18, 66, 64, tile.a_type}, {5, 18}, 86);
   DeviceGrouped device(gpu, problem);
@@ -203,7 +209,7 @@ TEST_CASE("grouped gated: a plan runs with other ends and matrices and factors",
 }
 
 TEST_CASE("grouped gated: exact sums are the reference's", "[grouped][gated]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_TILE;
   GroupedProblem problem = swiglu({20, 66, 80, tile.a_type}, {4, 4, 19}, 87, support::Data::exact);
   problem.alphas2 = {2, 3, 0.5f};
@@ -214,7 +220,7 @@ TEST_CASE("grouped gated: exact sums are the reference's", "[grouped][gated]") {
 }
 
 TEST_CASE("grouped gated: every division of wide and long products", "[.][grouped][gated][tiles]") {
-  USE_GPU_FOR_GROUPS(gpu);
+  USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_TILE;
   const uint64_t seed = GENERATE(range(uint64_t{0}, uint64_t{6}));
   constexpr int64_t kGroups[] = {1, 2, 8, 33, 128, 300};

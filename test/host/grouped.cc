@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The rules of nvfp4_grouped_desc, and its plans, without a driver.
+#include <algorithm>
 #include <cstring>
 #include <functional>
 
@@ -122,6 +123,8 @@ TEST_CASE("grouped: tokens that the tile's kernel does not take are not given to
   CHECK(x.supported() == NVFP4_STATUS_INVALID_VALUE);
   x.gemm.variant = nullptr;
   x.halves();
+  CHECK(std::string(x.plan(100).variant) == "sm80_bf16_64x16w4x128");
+  x.gemm.a_type = NVFP4_TYPE_F16;
   CHECK(x.supported(100) == NVFP4_STATUS_NOT_SUPPORTED);
 }
 
@@ -323,6 +326,50 @@ TEST_CASE("grouped: the grid has the most tiles that a division of the rows has"
   CHECK(many.supported() == NVFP4_STATUS_INVALID_VALUE);
   many.gemm.variant = "sm90_bf16_128x128x256/4";
   CHECK(many.supported() == NVFP4_STATUS_INVALID_VALUE);
+  many.gemm.variant = "sm80_bf16_64x8w4x128";  // by name alone
+  CHECK(many.supported() == NVFP4_SUCCESS);
+  many.gemm.batch_invariant = 1;  // it adds in another order than the tiles of 9.0
+  CHECK(many.supported() == NVFP4_STATUS_INVALID_VALUE);
+}
+
+TEST_CASE("grouped: tokens in 16 bits have tiles of mma.sync and an SM has as many as it holds",
+          "[grouped]") {
+  struct Row {
+    int32_t capability, sms, of_8, of_16;  // CTAs per SM of tiles of 8 tokens, of 16
+  };
+  const Row row = GENERATE(Row{80, 108, 3, 2}, Row{86, 84, 1, 1}, Row{89, 128, 1, 1},
+                           Row{100, 148, 3, 3}, Row{120, 170, 1, 1});
+  CAPTURE(row.capability);
+  Experts x(32);
+  x.halves();
+  nvfp4_plan_info info = x.plan(row.capability, row.sms);
+  CHECK(std::string(info.variant) == "sm80_bf16_64x8w4x128");
+  CHECK(info.k_partitions == 1);
+  CHECK(info.tile_n == 64);
+  CHECK(info.workspace_bytes == 0);
+  CHECK(info.grid_ctas == std::min(row.sms * row.of_8, (8 + 24 / 8) * 64));
+  x.grouped.rows_kind = NVFP4_ROWS_COUNTS, x.grouped.capacity = 4;
+  CHECK(x.plan(row.capability, 1 << 16).grid_ctas == 8 * 64);
+  x.grouped.rows_kind = NVFP4_ROWS_ENDS, x.grouped.capacity = 0;
+
+  x.gemm.m = 512;  // 64 rows a group
+  CHECK(std::string(x.plan(row.capability).variant) == "sm80_bf16_64x16w4x128");
+  CHECK(x.plan(row.capability, row.sms).grid_ctas == row.sms * row.of_16);
+  x.gemm.alpha2 = 1, x.gemm.activation = NVFP4_ACTIVATION_SILU;
+  info = x.plan(row.capability, 1 << 16);
+  CHECK(info.tile_n == 32);
+  CHECK(info.grid_ctas == (8 + 504 / 16) * 128);
+  x.gemm.batch_invariant = 1;  // every tile adds in one order
+  x.grouped.rows_hint = 3;
+  CHECK(std::string(x.plan(row.capability).variant) == "sm80_bf16_64x8w4x128");
+  x.gemm.variant = "sm80_bf16_64x8w8x128";  // has no such entry
+  CHECK(x.supported(row.capability) == NVFP4_STATUS_INVALID_VALUE);
+  x.gemm.variant = nullptr;
+  x.gemm.operand_format = NVFP4_OPERAND_FORMAT_MXFP4;  // one tile takes it
+  x.gemm.b_scales_batch_stride_bytes /= 2;
+  CHECK(std::string(x.plan(row.capability).variant) == "sm80_bf16_64x16w4x128");
+  x.gemm.a_type = NVFP4_TYPE_F16;
+  CHECK(x.supported(row.capability) == NVFP4_STATUS_NOT_SUPPORTED);
 }
 
 TEST_CASE("grouped: on 10.x linear scales become tiles of which each group begins one",
@@ -375,9 +422,12 @@ TEST_CASE("grouped gated: planned with the entries for both and tiles of half th
   CHECK(std::string(x.plan().variant) == "sm90_bf16_128x128x256");
   g.a_type = NVFP4_TYPE_F16;
   CHECK(std::string(x.plan().variant) == "sm90_f16_128x128x256");
+  CHECK(std::string(x.plan(100).variant) == "sm80_f16_64x16w4x128");
+  g.operand_format = NVFP4_OPERAND_FORMAT_MXFP4;
   CHECK(x.supported(100) == NVFP4_STATUS_NOT_SUPPORTED);
   CHECK(std::string(nvfp4_last_error()).find("gated (b2) with a_type = NVFP4_TYPE_F16") !=
         std::string::npos);
+  g.operand_format = NVFP4_OPERAND_FORMAT_NVFP4;
   g.a_type = NVFP4_TYPE_BF16;
 
   g.variant = "sm90_bf16_64x32x256";  // has no such entry

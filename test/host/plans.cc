@@ -187,7 +187,9 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
   CHECK(starting_with(once, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
   // The images of both kinds of tokens, and the quantizer's, which has that for K = 0.
   CHECK(starting_with(once, "call cuLibraryLoadData").size() == 3);
-  constexpr size_t kQuantizerKernels = 26, kMma = 8;
+  constexpr size_t kQuantizerKernels = 26, kTiles = 8;
+  // Half of the tiles have one for grouped products, which serves for gated ones, too.
+  constexpr size_t kMma = kTiles + 2 * (kTiles / 2);
   constexpr size_t kSm100 = 12 + 4 + 2 + 1;  // of grouped products, gated ones and both
   for (const char* entry : {"128x64", "128x128", "256x128", "256x256"}) {
     for (const char* kind : {" ", "_plain ", "_scaled "}) {
@@ -198,7 +200,7 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
   }
   CHECK(starting_with(once, "call cuKernelSetAttribute").size() == kSm100 + kMma);
   CHECK(starting_with(once, "call cuFuncLoad function=1").size() ==
-        kSm100 + 2 * kMma + kQuantizerKernels);  // each variant of mma.sync with one that adds
+        kSm100 + kMma + kTiles + kQuantizerKernels);  // each tile of mma.sync with one that adds
   const Lines then = probe(DriverChoice::fake, "prepare run plan plan-run");
   for (const char* call : {"call cuLibrary", "call cuKernel", "call cuFuncLoad"}) {
     CAPTURE(call);
@@ -212,6 +214,7 @@ TEST_CASE("On 9.0 an SM that decodes tokens divides its memory as the GEMM besid
   CHECK(starting_with(lines, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
   constexpr size_t kEntries = 0
 #define ENTRY(...) +1
+#define ALSO(...) +1
 #include "kernel/sm80/entries.def"
 #define ENTRY(...) +1
 #include "kernel/sm90/entries.def"

@@ -282,7 +282,8 @@ def grouped_linear(x: AnyArray | Packed, ends: AnyArray, weights: Stack,
                    quantize_input: bool = False, launch: str | None = None,
                    rows_hint: int = 0) -> Any:
     """act(alpha * x * w^T + bias) in one launch, where w is the matrix of a row's group: what the
-    experts of a layer compute. On 9.0, on 10.x if x is quantized, and on the CPU.
+    experts of a layer compute. On compute capability 8.0 and later, with a quantized x on 9.0 and
+    10.x, and on the CPU.
 
     x         the rows of all groups, one group after the other: float16 or bfloat16 [..., k], or a
               Packed with one tensor scale or one for each row, and on a GPU with linear scales

@@ -44,9 +44,10 @@ class Experts(torch.nn.Module):
                     [experts, n], [experts, n] and [experts, k], or None; gate's and up's together
     activation, limit, alpha, beta
                     as gated_linear() has them
-    quantize_input  False: tokens stay in 16 bits (9.0 and the CPU). True: they are quantized, so
-                    that no row changes another: by the input_scale where all matrices of a product
-                    have the same, else each row by its own largest value (9.0, 10.x and the CPU)
+    quantize_input  False: tokens stay in 16 bits (compute capability 8.0 and later, and the CPU).
+                    True: they are quantized, so that no row changes another: by the input_scale
+                    where all matrices of a product have the same, else each row by its own largest
+                    value (9.0, 10.x and the CPU)
 
     Raises Refused where a matrix has several tensor scales. state_dict() has codes, scales (128x4)
     and tensor_scale [experts] of gate, up and down, or in its place a key of the format's name,
