@@ -68,17 +68,48 @@ void add(const nvfp4_gemm_desc& g, const GemmField& field, Text* line) {
   }
 }
 
+// All fields of a product, except for the number of rows and of batches of a grouped one.
+void add_fields(nvfp4_gemm_desc g, bool grouped, Text* line) {
+  if (!may_read_c(g)) g.c_type = NVFP4_TYPE_NONE;
+  const uint32_t missing = ~conditions_of(g) & ~uint32_t{fields::unread | fields::needed};
+  for (const GemmField& field : fields::gemm) {
+    if (field.option[0] == '\0' || (field.when & missing) != 0) continue;
+    if (!grouped || !fields::is_same_name(field.name, "m")) add(g, field, line);
+  }
+}
+
+void add_division(const nvfp4_grouped_desc& x, const nvfp4_gemm_desc& g, Text* line) {
+  if (x.rows_kind == NVFP4_ROWS_COUNTS) {
+    line->add(" --groups %" PRId64 "x%" PRId64 " --capacity %" PRId64, x.capacity, g.l, x.capacity);
+    return;
+  }
+  const int64_t each = g.m / g.l, more = g.m % g.l;
+  line->add(" --groups ");
+  if (more > 0) line->add("%" PRId64 "x%" PRId64 ",", each + 1, more);
+  line->add("%" PRId64 "x%" PRId64, each, g.l - more);
+}
+
 }  // namespace
 
 void write_replay(const nvfp4_gemm_desc& desc, char* text, size_t bytes) {
-  nvfp4_gemm_desc g = desc;
-  if (!may_read_c(g)) g.c_type = NVFP4_TYPE_NONE;
-  const uint32_t missing = ~conditions_of(g) & ~uint32_t{fields::unread | fields::needed};
   Text line(text, bytes);
   line.add("nvfp4 run");
-  for (const GemmField& field : fields::gemm) {
-    if (field.option[0] != '\0' && (field.when & missing) == 0) add(g, field, &line);
-  }
+  add_fields(desc, false, &line);
+}
+
+void write_grouped_replay(const nvfp4_grouped_desc& x, const nvfp4_gemm_desc& desc, char* text,
+                          size_t bytes) {
+  nvfp4_gemm_desc one = desc;
+  one.l = 1;  // what steps from batch to batch is dense
+  Text line(text, bytes);
+  line.add("nvfp4 run");
+  add_division(x, desc, &line);
+  add_fields(one, true, &line);
+  if (x.b_shared != 0) line.add(" --b-shared");
+  if (x.rows_hint > 0) line.add(" --rows-hint %" PRId32, x.rows_hint);
+  if (x.group_alpha != nullptr) line.add(" --group-alpha");
+  if (x.bias_group_stride > 0) line.add(" --group-bias");
+  if (x.scale_rows != nullptr) line.add(" --scale-rows");
 }
 
 }  // namespace nvfp4

@@ -87,12 +87,22 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
   return launch(site, prepared.loaded.add, add, &params, stream);
 }
 
-// No command line can reproduce it: the groups' row counts are in device memory.
-void log_grouped(const nvfp4_gemm_desc& g, const char* image, const char* variant, uint32_t grid) {
+// The replay line divides the rows evenly: the groups' row counts are in device memory.
+void log_grouped(const nvfp4_gemm_desc& g, const GroupArrays& groups, const char* image,
+                 const char* variant, uint32_t grid) {
+  nvfp4_grouped_desc grouped{};
+  grouped.rows_kind = groups.capacity > 0 ? NVFP4_ROWS_COUNTS : NVFP4_ROWS_ENDS;
+  grouped.capacity = groups.capacity;
+  grouped.b_shared = g.l > 1 && g.b_batch_stride == 0;
+  grouped.group_alpha = groups.alpha;
+  grouped.scale_rows = groups.scale_rows;
+  grouped.bias_group_stride = groups.bias_stride;
+  char replay[kReplayBytes];
+  write_grouped_replay(grouped, g, replay, sizeof replay);
   log_line(LogLevel::call,
            "grouped m=%" PRId64 " n=%" PRId64 " k=%" PRId64 " groups=%" PRId64
-           " image=\"%s\" variant=%s grid=%" PRIu32,
-           g.m, g.n, g.k, g.l, image, variant, grid);
+           " image=\"%s\" variant=%s grid=%" PRIu32 " replay=\"%s\"",
+           g.m, g.n, g.k, g.l, image, variant, grid, replay);
 }
 
 void log_call(const nvfp4_gemm_desc& g, const char* image, const char* variant, uint32_t grid) {
@@ -112,7 +122,7 @@ void log_product(const PreparedGemm& prepared, const nvfp4_gemm_desc& g, const K
   if (plan.grouped) {
     const GroupArrays groups = group_arrays(plan, params);
     note_values(g, &groups);
-    return log_grouped(g, prepared.loaded.image, plan.variant->name, grid);
+    return log_grouped(g, groups, prepared.loaded.image, plan.variant->name, grid);
   }
   note_values(g, nullptr);
   log_call(g, prepared.loaded.image, plan.variant->name, grid);

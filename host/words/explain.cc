@@ -371,6 +371,10 @@ nvfp4_status explain_grouped(const CheckedGrouped& checked, const Plan& plan, in
   add_scales(g, plan, &text);
   add_epilogue(g, checked.known.bias_group_stride > 0, &text);
   add_grouped_reason(checked, &text);
+  char replay[kReplayBytes];
+  write_grouped_replay(checked.known, g, replay, sizeof replay);
+  text.add("replay    %s\n          (the rows divided evenly, since they are in device memory)\n",
+           replay);
   return finish(text, bytes);
 }
 

@@ -231,7 +231,7 @@ TEST_CASE("a grouped product has maxima of the rows that groups have", "[amax][g
                                     {0, 9, 9, 20}, 54);
   gemm_test::DeviceGrouped device(gpu, problem);
   device.gemm.variant = blackwell                   ? "sm100_128x64x256"
-                        : gemm_test::is_mma_alone() ? gemm_test::mma_tiles()[0].variant
+                        : gemm_test::is_mma_alone() ? gemm_test::mma_tiles()[1].variant
                                                     : "sm90_bf16_64x32x256";
   const Bytes without = run_grouped(device);
   device.clear_d();

@@ -27,7 +27,7 @@ std::vector<GroupedTile> tiles() {
 }
 
 // Where any tile will do.
-int32_t narrow_type() { return is_blackwell() ? NVFP4_TYPE_NONE : NVFP4_TYPE_F16; }
+int32_t narrow_type() { return tiles()[1].a_type; }
 
 }  // namespace
 
@@ -60,8 +60,9 @@ TEST_CASE("grouped: D in 16 bits and linear scales of weights and every format",
     problem.fields.d_type = NVFP4_TYPE_BF16;
     problem.weights.b.layout = NVFP4_SCALE_LAYOUT_LINEAR;
     CAPTURE(format);
-    const char* const variant =
-        is_blackwell() || is_mma_alone() ? tiles()[0].variant : "sm90_bf16_64x32x256";
+    const char* const variant = is_mma_alone()   ? mma_tiles().back().variant
+                                : is_blackwell() ? tiles()[0].variant
+                                                 : "sm90_bf16_64x32x256";
     require_bits_of_singles(gpu, {variant, sizes.a_type}, problem);
   }
 }

@@ -393,12 +393,11 @@ inline bool is_mma_alone() {
   return major == 8 || major == 12;
 }
 
-// Tiles of mma.sync that have such an entry, each type of tokens and each number of them.
+// Tiles of mma.sync that have such an entry.
 inline std::vector<GroupedTile> mma_tiles() {
-  return {{"sm80_bf16_64x16w4x128", NVFP4_TYPE_BF16},
-          {"sm80_f16_64x8w4x128", NVFP4_TYPE_F16},
+  return {{"sm80_f16_64x16w4x128", NVFP4_TYPE_F16},
           {"sm80_bf16_64x8w4x128", NVFP4_TYPE_BF16},
-          {"sm80_f16_64x16w4x128", NVFP4_TYPE_F16}};
+          {"sm80_bf16_64x16w4x128", NVFP4_TYPE_BF16}};
 }
 
 // Group boundaries drawn by seed: some groups are empty, some have one row.

@@ -284,13 +284,36 @@ class Run(unittest.TestCase):
         self.assertEqual(shared.returncode, 0, shared.stdout + shared.stderr)
         self.assertIn("groups    4, of 24 rows in all, that use one B", shared.stdout)
         self.assertEqual(run("run", "--b-shared").returncode, 2)
-        for wrong in (("--m", "4"), ("--l", "2"), ("--activation", "relu"), ("--out", "d.npy"),
-                      ("--d-ld", "160"), ("--a-batch-stride", "9600"),
-                      ("--d-batch-stride", "9600")):
+        for wrong in (("--m", "4"), ("--l", "2"), ("--out", "d.npy"), ("--a-batch-stride", "9600"),
+                      ("--d-batch-stride", "9600"), ("--capacity", "19")):
             self.assertEqual(run(*problem, *wrong).returncode, 2, wrong)
         invariant = run(*problem, "--batch-invariant", EMU_DEVICE="H200")
         self.assertEqual(invariant.returncode, 0, invariant.stdout + invariant.stderr)
         self.assertIn("variant   sm90_64x32x256\n", invariant.stdout)
+
+    def test_groups_with_options_of_the_epilogue_and_their_replay(self):
+        for gpu, words in (
+                ("B200", "--groups 130,0,3 --scale-rows --c-type f16 --beta 2 --d-type f32"),
+                ("B200", "--groups 2x3 --a-scales linear --capacity 4 --activation relu --d-amax"),
+                ("A100", "--groups 9x2,1 --a-type bf16 --gated --activation silu --bias-type f32 "
+                 "--group-bias --group-alpha --a-tensor-scale --a-tensor-scale-rows"),
+                ("A100", "--groups 3x5 --a-type f16 --d-ld 160 --rows-hint 2 --b-shared "
+                 "--cd-order column")):
+            problem = ("--n", "136", "--k", "192", *words.split())
+            done = run("run", *problem, "--data", "exact", EMU_DEVICE=gpu, NVFP4_LOG="2")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn("verdict   PASS", done.stdout)
+            logged = re.search(r'replay="nvfp4 (run [^"]*)"', done.stderr)[1]
+            explained = run("explain", *problem, "--gpu", gpu)
+            self.assertEqual(explained.returncode, 0, explained.stderr)
+            line = re.search(r"^replay    nvfp4 (run .*)$", explained.stdout, re.M)[1]
+            variants = [re.search(r"^variant +(.*)$", text, re.M)[1]
+                        for text in (done.stdout, explained.stdout)]
+            self.assertEqual(variants[0], variants[1])
+            for replay in (line, logged):
+                again = run(*replay.split(), "--data", "exact", EMU_DEVICE=gpu)
+                self.assertEqual(again.returncode, 0, replay + again.stderr)
+                self.assertIn("verdict   PASS", again.stdout)
 
     def test_a_row_of_no_multiple_of_16_bytes_is_refused_where_it_is_asked_for(self):
         for command in ("run", "explain"):

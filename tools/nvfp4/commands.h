@@ -39,8 +39,14 @@ struct RunOptions {
   uint64_t seed = 1;
   std::optional<float> alpha;   // instead of the data set's
   std::string variant;          // "": the planner chooses
-  std::vector<int64_t> groups;  // rows of each: a grouped product
-  bool b_shared = false;        // all groups use one B
+  struct RowsOfGroups {
+    int64_t rows, groups;
+  };
+  std::vector<RowsOfGroups> groups;  // rows of each so many: a grouped product
+  int64_t capacity = 0;              // rows that each group has room for; 0: no room between them
+  int64_t rows_hint = 0;             // rows of a usual group, for the planner
+  bool b_shared = false;             // all groups use one B
+  bool group_alpha = false, group_bias = false, scale_rows = false;  // of each group
   int device = 0;
   std::string a_path, b_path, out_path;
   std::string a_quantized, b_quantized;  // prefixes of the files that quantize wrote

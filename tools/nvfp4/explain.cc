@@ -61,12 +61,24 @@ void report_plan(const nvfp4_plan_info& info, Report& report) {
   report["epilogue"] = info.epilogue == NVFP4_EPILOGUE_FAST ? "fast" : "general";
 }
 
-std::string text_of(const nvfp4_gemm_desc& g, int32_t capability, int32_t sms) {
+// A grouped product, or NULL and a single one.
+std::string text_of(const nvfp4_grouped_desc* grouped, const nvfp4_gemm_desc& g, int32_t capability,
+                    int32_t sms) {
   char text[4096];
-  if (nvfp4_gemm_explain(&g, capability, sms, text, sizeof text) != NVFP4_SUCCESS) {
-    throw UsageError(nvfp4_last_error());
-  }
+  const nvfp4_status status =
+      grouped != nullptr ? nvfp4_grouped_explain(grouped, capability, sms, text, sizeof text)
+                         : nvfp4_gemm_explain(&g, capability, sms, text, sizeof text);
+  if (status != NVFP4_SUCCESS) throw UsageError(nvfp4_last_error());
   return text;
+}
+
+nvfp4_plan_info plan_of(const nvfp4_grouped_desc* grouped, const nvfp4_gemm_desc& g,
+                        int32_t capability, int32_t sms) {
+  if (grouped == nullptr) return support::plan_info(g, capability, sms);
+  nvfp4_plan_info info{};
+  info.struct_size = sizeof info;
+  if (nvfp4_grouped_describe(grouped, capability, sms, &info) == NVFP4_SUCCESS) return info;
+  throw UsageError(nvfp4_last_error());
 }
 
 }  // namespace
@@ -74,14 +86,22 @@ std::string text_of(const nvfp4_gemm_desc& g, int32_t capability, int32_t sms) {
 int explain(const ExplainOptions& options) {
   const int32_t capability = capability_of(options), sms = options.sms.value_or(sms_of(capability));
   const RunOptions problem = with_variant(options.problem, capability);
-  nvfp4_gemm_desc g = describe(problem);
-  const std::string text = text_of(g, capability, sms);
+  const bool has_groups = !problem.groups.empty();
+  nvfp4_gemm_desc g{};
+  nvfp4_grouped_desc groups{};
+  if (has_groups) {
+    groups = describe_groups(problem, &g);
+  } else {
+    g = describe(problem);
+  }
+  const nvfp4_grouped_desc* const grouped = has_groups ? &groups : nullptr;
+  const std::string text = text_of(grouped, g, capability, sms);
   Report report(options.json);
   if (options.json) {
     report["shape"] = {{"m", g.m}, {"n", g.n}, {"k", g.k}, {"l", g.l}};
     report["compute_capability"] = to_capability(capability);
     report["sms"] = sms;
-    report_plan(support::plan_info(g, capability, sms), report);
+    report_plan(plan_of(grouped, g, capability, sms), report);
     report["text"] = text;
   } else {
     std::fputs(text.c_str(), stdout);

@@ -262,10 +262,54 @@ void add_allow_unproven(CLI::App& app, RunOptions& options) {
                "on 10.7 and 11.0, where no GPU has run the kernels, take the variant of a B200");
 }
 
+// "20" is a group of 20 rows, "4x256" are 256 groups of 4.
+std::string group_of(const std::string& word, RunOptions::RowsOfGroups& value) {
+  const size_t times = word.find('x', 1);
+  const std::string rows = word.substr(0, times);
+  const std::string count = times == std::string::npos ? "1" : word.substr(times + 1);
+  std::from_chars(rows.data(), rows.data() + rows.size(), value.rows);
+  std::from_chars(count.data(), count.data() + count.size(), value.groups);
+  const std::string wrong = support::complaint_of_whole<int64_t>(rows, 0, kMostSize);
+  return wrong.empty() ? support::complaint_of_whole<int64_t>(count, 1, 1 << 20) : wrong;
+}
+
+// The rows of all groups are one batch of A, C and D.
+CLI::Option* add_groups(CLI::App& app, RunOptions& options,
+                        const std::vector<CLI::Option*>& problem) {
+  CLI::Option* groups =
+      support::add_list(app, "--groups", options.groups,
+                        "rows of each group, such as 3,0,20 or 4x256 (256 groups of 4), instead of "
+                        "--m and --l; every group has its own B",
+                        group_of)
+          ->type_name("INT");
+  app.add_option("--capacity", options.capacity,
+                 "with --groups: each group has room for so many rows (NVFP4_ROWS_COUNTS)")
+      ->check(sizes(1))
+      ->needs(groups);
+  app.add_option("--rows-hint", options.rows_hint,
+                 "with --groups: rows of a usual group, by which the planner takes a tile")
+      ->check(sizes(1))
+      ->needs(groups);
+  const auto add = [&](const char* name, bool& flag, const char* help) {
+    app.add_flag(name, flag, help)->needs(groups);
+  };
+  add("--b-shared", options.b_shared, "with --groups: all groups use one B");
+  add("--group-alpha", options.group_alpha, "with --groups: each group has its own alpha");
+  add("--group-bias", options.group_bias, "with --groups: each group has its own bias per column");
+  add("--scale-rows", options.scale_rows,
+      "with --groups: 128x4 scales of A begin where an array says");
+  const std::set<std::string> of_one_product = {"--m", "--l", "--a-batch-stride",
+                                                "--c-batch-stride", "--d-batch-stride"};
+  for (CLI::Option* option : problem) {
+    if (of_one_product.count(option->get_name()) != 0) groups->excludes(option);
+  }
+  return groups;
+}
+
 void add_explain(CLI::App& app, ExplainOptions& options) {
   CLI::App* explain =
       app.add_subcommand("explain", "say which kernel would run, and why; needs no driver");
-  add_problem(*explain, options.problem);
+  add_groups(*explain, options.problem, add_problem(*explain, options.problem));
   add_number(*explain, "--alpha", options.problem.alpha, "multiplier; 1 by default");
   add_variant(*explain, options.problem);
   add_allow_unproven(*explain, options.problem);
@@ -413,12 +457,7 @@ void add_run(CLI::App& app, RunOptions& options) {
   CLI::Option* out = run->add_option("--out", options.out_path, "write D to a .npy file, as fp32");
   CLI::Option* variant = add_variant(*run, options);
   add_allow_unproven(*run, options);
-  CLI::Option* groups = support::add_list(
-      *run, "--groups", options.groups,
-      "rows of each group, such as 3,0,20, instead of --m and --l; every group has its own B", 0,
-      kMostSize);
-  run->add_flag("--b-shared", options.b_shared, "with --groups: all groups use one B")
-      ->needs(groups);
+  CLI::Option* groups = add_groups(*run, options, problem);
   run->add_option("--device", options.device, "device ordinal")
       ->check(sizes(0))
       ->capture_default_str();
@@ -444,12 +483,6 @@ void add_run(CLI::App& app, RunOptions& options) {
   for (CLI::Option* option : {data, seed, groups}) {
     for (CLI::Option* file : files) file->excludes(option);
   }
-  // The rows of all groups are one batch of A and of D, and D is contiguous.
-  const std::set<std::string> of_one_product = {"--m", "--l", "--d-ld", "--a-batch-stride",
-                                                "--d-batch-stride"};
-  for (CLI::Option* option : problem) {
-    if (of_one_product.count(option->get_name()) != 0) groups->excludes(option);
-  }
   for (CLI::Option* option :
        {groups, data, alpha, a, b, a_quantized, b_quantized, out, variant, trace, counters, json})
     headline->excludes(option);
@@ -460,6 +493,7 @@ void add_run(CLI::App& app, RunOptions& options) {
       "  nvfp4 run --a a.npy --b-quantized w --out d.npy\n"
       "  nvfp4 run --m 64 --k 4096 --trace trace.json\n"
       "  nvfp4 run --groups 3,0,20,1 --n 256 --k 512 --data exact --a-scales linear\n"
+      "  nvfp4 run --groups 2x8 --a-type bf16 --data exact --gated --activation silu --k 512\n"
       "Exit code: 0 if the result is right, 1 if it is wrong or there is none, 2 for bad "
       "arguments.");
 }

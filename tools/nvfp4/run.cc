@@ -146,9 +146,6 @@ const support::DeviceInfo& device_of(const RunOptions& options,
 
 // D is written as fp32 from fp16.
 void refuse_other_d(const RunOptions& options) {
-  if (!options.groups.empty() && is_general(fields_of(options))) {
-    throw UsageError("options of the epilogue do not go with --groups");
-  }
   if (options.out_path.empty()) return;
   if (!options.groups.empty()) throw UsageError("--out does not go with --groups");
   if (is_general(fields_of(options))) {
