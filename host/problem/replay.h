@@ -15,7 +15,7 @@ void write_replay(const nvfp4_gemm_desc& desc, char* text, size_t bytes);
 
 // The same of a grouped product. The rows of its groups are in device memory, so the line divides
 // all rows evenly, or gives each group as many as it has room for.
-void write_grouped_replay(const nvfp4_grouped_desc& grouped, const nvfp4_gemm_desc& gemm, char* text,
-                          size_t bytes);
+void write_grouped_replay(const nvfp4_grouped_desc& grouped, const nvfp4_gemm_desc& gemm,
+                          char* text, size_t bytes);
 
 }  // namespace nvfp4

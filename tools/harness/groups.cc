@@ -68,9 +68,7 @@ std::vector<uint8_t> grouped_tiles(const GroupedProblem& p, uint8_t poison) {
   return all;
 }
 
-bool has_tiles(const Operand& a) {
-  return a.quantized() && a.layout == NVFP4_SCALE_LAYOUT_128X4;
-}
+bool has_tiles(const Operand& a) { return a.quantized() && a.layout == NVFP4_SCALE_LAYOUT_128X4; }
 
 // Repeats a bias for each group, with its values moved on by one, and poison between the groups.
 void repeat(std::vector<uint8_t>& bias, const GroupedProblem& p) {
@@ -130,7 +128,7 @@ nvfp4_grouped_desc make_grouped_desc(const GroupedProblem& p, const nvfp4_gemm_d
 
 std::vector<Input> inputs(const GroupedProblem& p, uint8_t poison) {
   std::vector<Input> all = inputs(static_cast<const Problem&>(p), NVFP4_SCALE_LAYOUT_UNSET, poison);
-  if (!has_tiles(p.a)) return all;
+  if (p.groups.count() == 0 || !has_tiles(p.a)) return all;
   for (Input& input : all) {
     if (std::strcmp(input.field->name, "a_scales") == 0) input.bytes = grouped_tiles(p, poison);
   }

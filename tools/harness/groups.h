@@ -12,7 +12,8 @@
 namespace support {
 
 struct Groups {
-  std::vector<int32_t> rows;  // ends, or with a capacity counts; not trusted, as the device reads it
+  std::vector<int32_t>
+      rows;  // ends, or with a capacity counts; not trusted, as the device reads it
   int64_t capacity = 0;
   bool b_shared = false;       // all groups use one B
   bool scales_turned = false;  // tiles of A's scales lie from the last group to the first

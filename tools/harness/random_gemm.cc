@@ -11,6 +11,7 @@
 
 #include "tools/harness/device_gemm.h"
 #include "tools/harness/exact.h"
+#include "tools/harness/groups.h"
 #include "tools/harness/plan_info.h"
 
 namespace support {
@@ -123,16 +124,77 @@ Fields fields_of(const RandomGemm& g) {
   return possible(f, {g.m, g.n, g.k16 * 16, g.l});
 }
 
+// Rows of groups that nothing outside may be written for.
+int32_t bad_row(Random& random) {
+  constexpr int32_t kBad[] = {-1, INT32_MIN, INT32_MAX, 1 << 30, 0};
+  return kBad[random.below(std::size(kBad))];
+}
+
+Groups groups_of(const RandomGemm& g) {
+  Random random(uint64_t(g.data) + 11);
+  Groups groups;
+  const int64_t room = g.m / g.groups;
+  if (g.counts != 0 && room > 0) groups.capacity = room;
+  for (int64_t i = 0; i < g.groups; ++i) {
+    const int64_t most = groups.capacity > 0 ? room : g.m;
+    groups.rows.push_back(int32_t(random.below(uint32_t(most + 1))));
+  }
+  if (groups.capacity == 0) std::sort(groups.rows.begin(), groups.rows.end());
+  for (int32_t& rows : groups.rows)
+    if (g.bad_rows != 0 && random.below(3) == 0) rows = bad_row(random);
+  groups.b_shared = g.b_shared != 0;
+  groups.scales_turned = g.turned != 0;
+  groups.with_alpha = g.group_alpha != 0, groups.with_bias = g.group_bias != 0;
+  return groups;
+}
+
+// Weights of each group, or one that all share.
+Operand weights_of(const RandomGemm& g) {
+  RandomGemm weights = g;
+  weights.m = 1, weights.l = g.b_shared != 0 ? 1 : g.groups;
+  return operands_of(weights).b;
+}
+
+GroupedProblem problem_of(const RandomGemm& g) {
+  Problem p = with_fields(operands_of(g), fields_of(g), uint64_t(g.data) + 1);
+  GroupedProblem single;
+  static_cast<Problem&>(single) = std::move(p);
+  if (g.groups == 0) return single;
+  return with_groups(std::move(single), weights_of(g), groups_of(g), uint64_t(g.data) + 1);
+}
+
+// The descriptors of a problem; that of groups belongs to none if it is a single product.
+struct Descs {
+  nvfp4_gemm_desc gemm;
+  nvfp4_grouped_desc grouped;
+  bool has_groups;
+
+  explicit Descs(const GroupedProblem& p)
+      : gemm(p.groups.count() > 0
+                 ? make_desc(p)
+                 : make_desc(static_cast<const Problem&>(p), NVFP4_SCALE_LAYOUT_UNSET)),
+        grouped(make_grouped_desc(p, &gemm)),
+        has_groups(p.groups.count() > 0) {}
+  Descs(const Descs&) = delete;
+
+  nvfp4_status workspace_bytes(int capability, uint64_t* bytes) const {
+    return has_groups ? nvfp4_grouped_workspace_bytes(&grouped, capability, bytes)
+                      : nvfp4_gemm_workspace_bytes(&gemm, capability, bytes);
+  }
+  nvfp4_status run() const {
+    return has_groups ? nvfp4_grouped_run(&grouped, nullptr) : nvfp4_gemm_run(&gemm, nullptr);
+  }
+};
+
 // Those that take this problem.
-std::vector<std::string> variants_of(nvfp4_gemm_desc desc, int capability) {
+std::vector<std::string> variants_of(Descs& descs, int capability) {
   std::vector<std::string> names;
   for (const std::string& name : variant_names(capability)) {
     uint64_t bytes;
-    desc.variant = name.c_str();
-    if (nvfp4_gemm_workspace_bytes(&desc, capability, &bytes) == NVFP4_SUCCESS) {
-      names.push_back(name);
-    }
+    descs.gemm.variant = name.c_str();
+    if (descs.workspace_bytes(capability, &bytes) == NVFP4_SUCCESS) names.push_back(name);
   }
+  descs.gemm.variant = nullptr;
   if (names.empty()) throw std::runtime_error(nvfp4_last_error());
   return names;
 }
@@ -164,11 +226,12 @@ class Image {
   CUdeviceptr base_;
 };
 
-// Places everything, with the addresses in `g`; returns where D is.
-size_t place(const RandomGemm& r, const Problem& p, Image& image, nvfp4_gemm_desc& g) {
+// Places everything, with the addresses in `descs`; returns where D is.
+size_t place(const RandomGemm& r, const GroupedProblem& p, Image& image, Descs& descs) {
+  nvfp4_gemm_desc& g = descs.gemm;
   uint32_t turn = 0;
   const auto shift = [&] { return size_t(r.shift == 0 ? 0 : (r.shift + 5 * turn++) % 16); };
-  for (const Input& input : inputs(p, NVFP4_SCALE_LAYOUT_UNSET, 0xFF)) {
+  for (const Input& input : inputs(p, 0xFF)) {
     const nvfp4::Kind kind = input.field->kind;
     const bool is_matrix = kind == nvfp4::Kind::input;
     const size_t alignment = is_matrix                     ? 16
@@ -177,6 +240,10 @@ size_t place(const RandomGemm& r, const Problem& p, Image& image, nvfp4_gemm_des
     const size_t by =
         is_matrix ? shift() : size_t(r.bias_shift % (kind == nvfp4::Kind::vector ? 8 : 4));
     nvfp4::fields::set(&g, *input.field, image.add(input.bytes, alignment, by));
+  }
+  for (const GroupInput& input : group_inputs(p)) {
+    const void* const at = image.add(input.bytes, sizeof(float), size_t(r.bias_shift % 4));
+    nvfp4::fields::set(&descs.grouped, *input.field, at);
   }
   const std::vector<uint8_t> d = p.d_before();
   const size_t at = image.reserve(d.size(), 16, shift());
@@ -187,16 +254,32 @@ size_t place(const RandomGemm& r, const Problem& p, Image& image, nvfp4_gemm_des
 
 // ---- run ----------------------------------------------------------------------------------------
 
-// By a plan that was made for other addresses, each of which it must forget.
-void run_plan(const nvfp4_gemm_desc& g) {
-  nvfp4_gemm_desc other = g;
-  for (const GemmField& field : nvfp4::fields::gemm) {
+// Moves each address of a descriptor.
+template <typename Rows, typename Desc>
+Desc elsewhere(const Rows& rows, const Desc& desc) {
+  Desc other = desc;
+  for (const auto& field : rows) {
     if (!is_address(field.kind)) continue;
-    const auto at = reinterpret_cast<uintptr_t>(nvfp4::fields::address(&g, field));
+    const auto at = reinterpret_cast<uintptr_t>(nvfp4::fields::address(&desc, field));
     if (at != 0) nvfp4::fields::set(&other, field, at + kElsewhere);
   }
-  const Plan plan(other);
-  require(plan.run(addresses_of(g)));
+  return other;
+}
+
+// By a plan that was made for other addresses, each of which it must forget.
+void run_plan(const Descs& descs) {
+  const nvfp4_gemm_desc other = elsewhere(nvfp4::fields::gemm, descs.gemm);
+  nvfp4_gemm_addresses x = addresses_of(descs.gemm);
+  if (!descs.has_groups) {
+    const Plan plan(other);
+    return require(plan.run(x));
+  }
+  nvfp4_grouped_desc grouped = elsewhere(nvfp4::fields::grouped_desc, descs.grouped);
+  grouped.gemm = &other;
+  x.rows = descs.grouped.rows, x.scale_rows = descs.grouped.scale_rows;
+  x.group_alpha = descs.grouped.group_alpha, x.group_alpha2 = descs.grouped.group_alpha2;
+  const Plan plan(grouped);
+  require(plan.run(x));
 }
 
 std::string outside_bound(const Problem& p, const std::vector<uint8_t>& d, int capability) {
@@ -217,7 +300,8 @@ std::string outside_bound(const Problem& p, const std::vector<uint8_t>& d, int c
   return complaint;
 }
 
-std::string judge(const Problem& p, const std::vector<uint8_t>& d, int capability) {
+std::string judge(const GroupedProblem& p, const std::vector<uint8_t>& d, int capability) {
+  if (p.groups.count() > 0) return first_difference(p, d, p.grouped_reference());
   if (p.k == 0 || sums_are_exact(p)) return first_difference(p, d, p.reference());
   const std::string complaint = outside_bound(p, d, capability);
   if (!complaint.empty()) return complaint;
@@ -271,6 +355,37 @@ int32_t draw_format(int32_t a_type, uint64_t number, int capability) {
   return taken ? drawn.format : NVFP4_OPERAND_FORMAT_NVFP4;
 }
 
+// Makes it a grouped product, if the device has kernels for its operands. On 12.x these take tokens
+// in 16 bits; on 9.0 scales of tokens are linear. Sums are exact.
+void draw_groups(RandomGemm& g, uint64_t number, int capability) {
+  Random random(uint64_t(g.data) * 0x9E3779B97F4A7C15u + number);
+  const auto one_in = [&](uint32_t count) { return random.below(count) == 0; };
+  Fields& f = g.fields;
+  const bool halves = capability / 10 == 8 || capability / 10 == 12;
+  if (halves && f.a_type == NVFP4_TYPE_NONE) f.a_type = NVFP4_TYPE_BF16;
+  if (f.a_type == NVFP4_TYPE_NONE && capability == 90) f.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  if (f.a_type != NVFP4_TYPE_NONE) f.operand_format = NVFP4_OPERAND_FORMAT_NVFP4;
+  if (f.a_type == NVFP4_TYPE_BF16 && one_in(3)) f.operand_format = NVFP4_OPERAND_FORMAT_MXFP4;
+  g.b_batch = random.below(4), g.scales_batch = random.below(4);
+  g.l = 1, g.off_grid = 0, g.variant = 0;
+  if (g.k16 == 0) g.k16 = 1;
+  g.groups = 1 + random.below(one_in(3) ? 40 : 6);
+  if (one_in(3)) {
+    const Fields was = f;
+    f = random_gated_fields({g.m, g.n, g.k16 * 16, 1}, random);
+    f.a_type = was.a_type, f.operand_format = was.operand_format, f.pdl = was.pdl;
+    f.a_scale_layout = was.a_scale_layout, f.b_scale_layout = was.b_scale_layout;
+    // Gated products of 4-bit tokens have 128x4 scales of weights on 10.x.
+    if (capability / 10 == 10 && f.a_type == NVFP4_TYPE_NONE)
+      f.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+    g.c_is_d = 0;
+  }
+  if (scale_block_of_d(f.d_type) != 0) f.d_type = NVFP4_TYPE_BF16;
+  g.counts = one_in(2), g.bad_rows = one_in(4);
+  g.group_alpha = one_in(2), g.group_bias = one_in(2);
+  g.turned = one_in(2), g.b_shared = one_in(6);
+}
+
 RandomGemm draw_gemm(uint64_t seed, uint64_t number, int capability) {
   Random random(seed * 0x9E3779B97F4A7C15u + number);
   const auto one_in = [&](uint32_t count) { return random.below(count) == 0; };
@@ -293,6 +408,8 @@ RandomGemm draw_gemm(uint64_t seed, uint64_t number, int capability) {
   if (one_in(2)) g.shift = 1 + random.below(15);
   if (one_in(2)) g.bias_shift = 1 + random.below(7);
   g.data = int64_t(random.below(1u << 30));
+  if (Random(~seed * 0x9E3779B97F4A7C15u + number).below(4) == 0)
+    draw_groups(g, number, capability);
   return g;
 }
 
@@ -304,21 +421,22 @@ GemmArena::GemmArena(const Driver& driver)
 GemmArena::~GemmArena() { driver_.cuMemFree(base_); }
 
 std::string GemmArena::complaint(const RandomGemm& r) try {
-  const Problem p = with_fields(operands_of(r), fields_of(r), uint64_t(r.data) + 1);
-  nvfp4_gemm_desc g = make_desc(p, NVFP4_SCALE_LAYOUT_UNSET);
+  const GroupedProblem p = problem_of(r);
+  Descs descs(p);
+  nvfp4_gemm_desc& g = descs.gemm;
   Image image(base_);
-  const size_t d_at = place(r, p, image, g), d_bytes = p.d_before().size();
+  const size_t d_at = place(r, p, image, descs), d_bytes = p.d_before().size();
   std::string variant;
   if (r.variant != 0 && r.k16 != 0) {
     g.workspace = image.address(kArenaBytes), g.workspace_bytes = uint64_t{1} << 40;
     uint64_t planned = 0;  // refused by the planner: there are no variants to ask for
-    require(nvfp4_gemm_workspace_bytes(&g, capability_, &planned));
-    const std::vector<std::string> names = variants_of(g, capability_);
+    require(descs.workspace_bytes(capability_, &planned));
+    const std::vector<std::string> names = variants_of(descs, capability_);
     variant = names.at(size_t(r.variant) % names.size());
     g.variant = variant.c_str();
   }
   uint64_t workspace = 0;
-  require(nvfp4_gemm_workspace_bytes(&g, capability_, &workspace));
+  require(descs.workspace_bytes(capability_, &workspace));
   const size_t end = image.reserve(0, 1, 0);
   const size_t workspace_at = image.reserve(workspace, 16, size_t(r.shift % 16));
   image.reserve(0, 1, 0);
@@ -329,9 +447,9 @@ std::string GemmArena::complaint(const RandomGemm& r) try {
   driver_.check(driver_.cuMemcpyHtoD(base_, image.bytes.data(), image.bytes.size()),
                 "cuMemcpyHtoD");
   if (r.plan != 0) {
-    run_plan(g);
+    run_plan(descs);
   } else {
-    require(nvfp4_gemm_run(&g, nullptr));
+    require(descs.run());
   }
   std::vector<uint8_t> after(image.bytes.size());
   driver_.check(driver_.cuMemcpyDtoH(after.data(), base_, after.size()), "cuMemcpyDtoH");

@@ -37,8 +37,8 @@ struct RunOptions {
 
   support::Data data = support::Data::gpumode;
   uint64_t seed = 1;
-  std::optional<float> alpha;   // instead of the data set's
-  std::string variant;          // "": the planner chooses
+  std::optional<float> alpha;  // instead of the data set's
+  std::string variant;         // "": the planner chooses
   struct RowsOfGroups {
     int64_t rows, groups;
   };
