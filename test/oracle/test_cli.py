@@ -297,8 +297,7 @@ class Run(unittest.TestCase):
                 ("B200", "--groups 2x3 --a-scales linear --capacity 4 --activation relu --d-amax"),
                 ("A100", "--groups 9x2,1 --a-type bf16 --gated --activation silu --bias-type f32 "
                  "--group-bias --group-alpha --a-tensor-scale --a-tensor-scale-rows"),
-                ("A100", "--groups 3x5 --a-type f16 --d-ld 160 --rows-hint 2 --b-shared "
-                 "--cd-order column")):
+                ("A100", "--groups 9x3 --a-type bf16 --d-ld 160 --rows-hint 2 --b-shared")):
             problem = ("--n", "136", "--k", "192", *words.split())
             done = run("run", *problem, "--data", "exact", EMU_DEVICE=gpu, NVFP4_LOG="2")
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -12,7 +12,7 @@ namespace nvfp4_tool {
 // read, and are so far apart that nothing overlaps.
 nvfp4_gemm_desc describe(const RunOptions& options);
 
-// Of --groups: how many there are, the rows of A and D, and their division.
+// The number of groups that --groups names, the rows of A and D, and their division.
 int64_t group_count(const RunOptions& options);
 int64_t all_rows(const RunOptions& options);
 support::Groups groups_of(const RunOptions& options);
