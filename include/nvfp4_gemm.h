@@ -26,9 +26,10 @@
  *
  * THREADS    Any thread may call any function at any time. Any number of threads may run one plan
  *            at once. Destroy a plan only when no thread runs it. Two runs with the same workspace
- *            must not overlap: neither their calls nor the work that they enqueue. A run with a
- *            workspace enqueues two or three kernels, and each reads what the one before it wrote
- *            there.
+ *            must not overlap: neither their calls nor the work that they enqueue. Kernels of a run
+ *            read what earlier ones wrote there. On 9.0 the CTAs of a kernel may meet there, too. A
+ *            run marks what it writes with a number of its own, which a graph keeps for all of its
+ *            launches; the sums of two runs at a time would mix all the same.
  * STREAMS    nvfp4_gemm_run and nvfp4_gemm_plan_run enqueue on the caller's stream of the current
  *            context and return. They allocate nothing, on host or device, and synchronise nothing.
  *            The first call in a process opens the driver and loads the kernel. nvfp4_prepare()
@@ -550,8 +551,8 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
  *
  * Allocates nothing and waits for nothing. The stream may be captured into a graph, in any mode. A
  * product is one kernel node. If it needs a workspace it is two nodes with a programmatic edge
- * between them, and three on 10.x if the scales of both operands are linear, on 9.0 if tokens are
- * decoded and CTAs then share tiles evenly. With K = 0 it is one memset node for each batch or for
+ * between them, and three on 10.x if the scales of both operands are linear. It is one node if the
+ * workspace is only for even shares of 9.0. With K = 0 it is one memset node for each batch or for
  * all, or a kernel node if D is more than fp16 of alpha * 0. Code is loaded at the first use of a
  * kernel only; the thread's capture mode is relaxed while that happens.               Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
@@ -647,9 +648,9 @@ NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
 
 /* Bytes of workspace that the problem needs on a device of that compute capability, exactly. On
  * 10.x the workspace holds linear scales converted to 128x4, on 9.0 the decoded tokens of large
- * tiles, and elsewhere, or with a 16-bit A, the sums of K partitions. In other cases 0 bytes are
- * needed. desc->workspace is ignored. Errors are those of nvfp4_gemm_supported, and *bytes is then
- * unchanged.                                                                        Since 0.1 */
+ * tiles, and elsewhere, with a 16-bit A, or with even shares, the sums of K partitions. In other
+ * cases 0 bytes are needed. desc->workspace is ignored. Errors are those of nvfp4_gemm_supported,
+ * and *bytes is then unchanged.                                                     Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
                                                   int32_t compute_capability, uint64_t *bytes);
 

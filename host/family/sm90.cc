@@ -194,11 +194,11 @@ bool find_even_shares(int64_t tiles, int64_t stages, const Architecture& arch, E
   return even->each > 0 && stages - 1 <= (kSm90MostEvenParts - 1) * even->each;
 }
 
-// Fitted on 127 times of an H200 (2026-11-28): where no SM is idle, a k-block takes longer by that
-// share, more for 16-bit tokens; the kernel that adds the parts; bytes of parts that a CTA stores
-// and loads per clock.
+// Fitted on times of an H200 (2026-11-28): where no SM is idle, a k-block takes longer by that
+// share, more for 16-bit tokens; the last CTA that adds parts; bytes of parts that a CTA stores and
+// loads per clock.
 constexpr int64_t kEvenPercent = 112, kEvenPercentOf16Bits = 116;
-constexpr int64_t kAddKernelClocks = 9650;
+constexpr int64_t kAddClocks = 9650;
 constexpr int64_t kPartBytesPerClock = 13;
 
 int64_t part_bytes(const Variant& v) { return int64_t{4} * v.tile_weights * v.tile_tokens; }
@@ -212,8 +212,8 @@ Clocks clocks_of_even(const Variant& v, int64_t stages, const EvenShares& even) 
   const int64_t parts = even_parts(even) * part_bytes(v) / (even.ctas * kPartBytesPerClock);
   const int64_t tokens = v.workspace_tokens ? kTokenKernelClocks : 0;
   const int64_t percent = v.a_type == NVFP4_TYPE_NONE ? kEvenPercent : kEvenPercentOf16Bits;
-  return {(each * stages + share) * v.stage_clocks * percent / 100,
-          stored + parts + kAddKernelClocks, kCtaClocks + (each + 1) * kNextTileClocks + tokens};
+  return {(each * stages + share) * v.stage_clocks * percent / 100, stored + parts + kAddClocks,
+          kCtaClocks + (each + 1) * kNextTileClocks + tokens};
 }
 
 bool share_evenly(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
@@ -230,43 +230,43 @@ bool share_evenly(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   return true;
 }
 
-// The parts lie behind the tokens.
-uint64_t parts_at(const Plan& plan) {
-  return plan.workspace_bytes - static_cast<uint64_t>(plan.parts_bytes);
+// The end of the workspace: sums of parts, then a word of arrivals for each shared tile.
+uint8_t* parts_at(const nvfp4_gemm_desc& g, const Plan& plan) {
+  return static_cast<uint8_t*>(g.workspace) + (plan.workspace_bytes - plan.parts_bytes);
 }
 
-nvfp4_status count_parts(const nvfp4_gemm_desc& desc, Plan* plan) {
-  const Variant& v = *plan->variant;
+EvenShares even_shares_of(const nvfp4_gemm_desc& g, const Plan& plan) {
   EvenShares even;
-  find_even_shares(int64_t{plan->tiles_m} * plan->tiles_n * desc.l, ceil_div(desc.k, kSm90StageK),
-                   plan->arch(), &even);
-  plan->parts_bytes = static_cast<uint64_t>(even_parts(even) * part_bytes(v));
+  find_even_shares(int64_t{plan.tiles_m} * plan.tiles_n * g.l, ceil_div(g.k, kSm90StageK),
+                   plan.arch(), &even);
+  return even;
+}
+
+void count_parts(const nvfp4_gemm_desc& desc, Plan* plan) {
+  const EvenShares even = even_shares_of(desc, *plan);
+  const int64_t sums = even_parts(even) * part_bytes(*plan->variant);
+  plan->parts_bytes = static_cast<uint64_t>(sums) + static_cast<uint64_t>(even.rest) * 8;
   plan->workspace_bytes = (plan->workspace_bytes + 15) / 16 * 16 + plan->parts_bytes;
-  plan->add_ctas = static_cast<uint32_t>(even.rest * v.tile_tokens / kSm90AddTokens);
-  plan->add_threads = kSm90AddThreads;
-  return NVFP4_SUCCESS;
 }
 
 void set_parts(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
   if (!plan.even) return;
-  p->parts = reinterpret_cast<float*>(static_cast<uint8_t*>(g.workspace) + parts_at(plan));
+  uint8_t* const at = parts_at(g, plan);
+  p->parts = reinterpret_cast<float*>(at);
+  p->arrivals = reinterpret_cast<uint64_t*>(at + even_parts(even_shares_of(g, plan)) *
+                                                     part_bytes(*plan.variant));
 }
 
 void set_even_shares(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
   if (!plan.even) return;
-  EvenShares even;
-  find_even_shares(int64_t{plan.tiles_m} * plan.tiles_n * g.l, ceil_div(g.k, kSm90StageK),
-                   plan.arch(), &even);
+  const EvenShares even = even_shares_of(g, plan);
   p->even_each = static_cast<uint32_t>(even.each);
   p->even_more = static_cast<uint32_t>(even.more);
-  p->tile_tokens = plan.variant->tile_tokens;
   set_parts(g, plan, p);
 }
 
-const char* add_entry(const Architecture&, const Variant& v) {
-  if (!takes_even_shares(v)) return nullptr;
-  if (v.a_type == NVFP4_TYPE_NONE) return "nvfp4_add_sm90_nvfp4";
-  return v.a_type == NVFP4_TYPE_F16 ? "nvfp4_add_sm90_f16" : "nvfp4_add_sm90_bf16";
+void set_nonce(uint64_t nonce, KernelParams* params) {
+  params->get<Sm90Params>()->nonce = nonce << kSm90NonceShift;
 }
 
 // Decoded tokens in fp16: [L][K rounded up to 256][M rounded up to the tile].
@@ -312,15 +312,15 @@ nvfp4_status count_tokens(const nvfp4_gemm_desc& desc, Plan* plan) {
 
 nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
   NVFP4_TRY(count_tokens(desc, plan));
-  return plan->even ? count_parts(desc, plan) : NVFP4_SUCCESS;
+  if (plan->even) count_parts(desc, plan);
+  return NVFP4_SUCCESS;
 }
 
 Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   int64_t matrix, tiles;
   count_tiles(desc, *plan.variant, &matrix, &tiles);  // cannot fail, since there is a plan
   if (plan.even) {
-    EvenShares even;
-    find_even_shares(tiles, ceil_div(desc.k, kSm90StageK), plan.arch(), &even);
+    const EvenShares even = even_shares_of(desc, plan);
     Clocks all = clocks_of_even(*plan.variant, ceil_div(desc.k, kSm90StageK), even);
     if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
     return all;
@@ -469,8 +469,8 @@ constexpr Family make_family() {
   f.waits_for_earlier_work = true;
   f.make_params = make_params;
   f.replace_addresses = replace_addresses;
+  f.set_nonce = set_nonce;
   f.operation = operation;
-  f.add_entry = add_entry;
   f.write_rule = write_rule;
   f.write_choice = write_choice;
   f.last_fast_epilogue = kEpilogueColumns;

@@ -21,7 +21,7 @@ struct Plan {
   uint32_t cluster;  // CTAs of a cluster
   uint32_t grid;     // CTAs, flattened into grid.x; one per tile where no tile is split
   uint64_t workspace_bytes;
-  uint64_t parts_bytes;  // bytes at its end for parts of even shares
+  uint64_t parts_bytes;  // bytes at its end where parts of even shares meet
   // Bytes of the workspace for the converted scales of A, and then of B. Linear scales are
   // converted before the product on architectures whose kernels read only 128x4 scales. 0 for
   // scales that are not converted.

@@ -15,6 +15,7 @@
 #include "host/run/device.h"
 #include "host/run/empty_sum.h"
 #include "host/run/enqueue.h"
+#include "host/run/nonce.h"
 #include "host/run/quantizer.h"
 
 namespace nvfp4 {
@@ -66,6 +67,14 @@ nvfp4_status enqueue_workspace(const Site& site, const PreparedGemm& prepared,
   return enqueue_tokens(site, prepared, params, stream);
 }
 
+// Any number of threads may run a plan, so a run has a copy of the parameters for its nonce.
+nvfp4_status launch_with_nonce(const Site& site, const Plan& plan, CUkernel kernel,
+                               const Grid& grid, const KernelParams& params, CUstream stream) {
+  KernelParams own = params;
+  plan.variant->family->set_nonce(draw_nonce(), &own);
+  return launch(site, kernel, grid, &own, stream);
+}
+
 nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
                             const nvfp4_gemm_desc& g, uint32_t ctas, const KernelParams& params,
                             CUstream stream) {
@@ -80,7 +89,8 @@ nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
       early && beside != nullptr ? beside(plan, ctas, site.sm_count) : plan.shared_bytes;
   const Grid grid{ctas, 1, plan.variant->threads, shared_bytes, plan.cluster, early};
   const CUkernel kernel = prepared.loaded.kernels[plan.variant->family->operation(plan, params)];
-  NVFP4_TRY(launch(site, kernel, grid, &params, stream));
+  NVFP4_TRY(plan.even ? launch_with_nonce(site, plan, kernel, grid, params, stream)
+                      : launch(site, kernel, grid, &params, stream));
   if (plan.add_ctas == 0) return NVFP4_SUCCESS;
   // Where kernels wait for the one before them, so does this one.
   const Grid add{plan.add_ctas, 1, plan.add_threads, 0, 1, plan.waits};

@@ -47,8 +47,9 @@ __device__ inline uint32_t stages_of_k(const Sm90Params& p) {
 constexpr uint32_t kNoTile = UINT32_MAX;
 
 // Even shares: the CTAs of a grid of 132 take equally many k-blocks of the tiles that fill no whole
-// wave. A share is at most as long as a tile, so it has parts of at most two. Parts go to the
-// workspace, and a kernel adds them in the order of K (sums/even.cuh).
+// wave. A share is at most as long as a tile, so it has parts of at most two. Parts meet in the
+// workspace, and the CTA that brings the last one of a tile adds them in the order of K
+// (sums/even.cuh).
 template <typename Tile>
 constexpr bool kTakesEvenShares =
     Tile::kWholeSums && !Tile::kGrouped && !Tile::kGated && Tile::kTokens < 256;

@@ -263,6 +263,11 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
   uint32_t first = 0;  // first of the tile's k-blocks, counted from the CTA's first one
   for (;;) {
     float sums[Tile::kTokens / 2];
+    if constexpr (kTakesEvenShares<Tile> && kTakesUe8m0<Tile>) {
+      // ptxas would take the last tile's sums for operands of both loops, and wait for each wgmma.
+#pragma unroll
+      for (float& sum : sums) sum = 0;
+    }
     const Cta90<Tile> cta = make_cta<Tile>(p, smem, index);
     if constexpr (Tile::kNaturalTokens) {
       multiply_a16(cta, warp, lane, position, sums);
@@ -274,10 +279,14 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
     const Cta90<Tile> again = make_cta<Tile>(p, smem, index);
     if constexpr (kTakesEvenShares<Tile>) {
       if (again.has_part()) {
-        store_partition(again, warp, lane, sums);
-        index = next_tile<Tile>(p, index);
-        if (index == kNoTile) return;
-        continue;
+        const Part part(p, index, own_index<Tile>());
+        const uint32_t next = next_tile<Tile>(p, index);
+        if (!is_last_part<Tile>(p, part, next == kNoTile, sums)) {
+          if (next == kNoTile) return;
+          index = next;
+          continue;
+        }
+        add_all_parts<Tile>(p, part, sums);
       }
     }
     if constexpr (Tile::kWholeSums) {
@@ -525,13 +534,3 @@ extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
     nvfp4_tokens_sm90(const __grid_constant__ nvfp4::Sm90Params params) {
   nvfp4::decode_tokens_to_workspace(params);
 }
-
-// Add the parts of even shares, for each type of tokens.
-#define NVFP4_ADD_SM90(label, tile)                                         \
-  extern "C" __global__ void __launch_bounds__(nvfp4::kSm90AddThreads)      \
-      nvfp4_add_sm90_##label(const __grid_constant__ nvfp4::Sm90Params p) { \
-    nvfp4::add_parts_of_tile<nvfp4::tile>(p);                               \
-  }
-NVFP4_ADD_SM90(nvfp4, Sm90Tile_128x128)
-NVFP4_ADD_SM90(f16, Sm90Tile_f16_128x128)
-NVFP4_ADD_SM90(bf16, Sm90Tile_bf16_128x128)

@@ -24,9 +24,8 @@ constexpr uint32_t kTokenRowBytes = 128;  // one token of a sub-tile: 64 element
 constexpr uint32_t kTokenKernelThreads = 128;
 constexpr uint32_t kTokenKernelRows = 16;  // rows per CTA
 constexpr uint32_t kTokenKernelRegisters = 32;
-constexpr uint32_t kSm90AddThreads = 256;      // of the kernel that adds the parts of even shares
-constexpr uint32_t kSm90AddTokens = 8;         // of a tile that one of its CTAs takes
-constexpr uint32_t kSm90MostEvenParts = 4;     // of a tile
+constexpr uint32_t kSm90MostEvenParts = 4;     // of a tile of even shares
+constexpr uint32_t kSm90NonceShift = 16;       // in a word of arrivals, above the mask of parts
 constexpr uint32_t kTokenBytesPerThread = 64;  // bytes of the workspace: 32 elements
 
 struct Sm90Params {
@@ -45,8 +44,11 @@ struct Sm90Params {
   // have their k-blocks counted on from tile to tile. Each CTA takes even_each of them, and the
   // first even_more CTAs one more.
   uint32_t even_each, even_more;
-  uint32_t tile_tokens;  // for the kernel that adds the parts
-  float* parts;          // in the caller's workspace: [share and tile][8 tokens][thread][4]
+  // In the caller's workspace: sums of parts, [share and tile][8 tokens][thread][4], and for each
+  // tile a word that says which of its parts have arrived.
+  float* parts;
+  uint64_t* arrivals;
+  uint64_t nonce;  // of this run, shifted to its place in a word
 };
 NVFP4_CHECK_PARAMS(Sm90Params, 640);
 static_assert(NVFP4_OFFSET_IS(Sm90Params, token_sub_tiles, 368) &&

@@ -4,48 +4,14 @@
 #include <cstring>
 
 #include "test/gemm/emulator.h"
-#include "test/gemm/gpu.h"
-#include "tools/harness/device_gemm.h"
+#include "test/gemm/shares.h"
 #include "tools/harness/module.h"
 
+using namespace gemm_test;
 using support::DeviceGemm;
 using support::Driver;
 
 namespace {
-
-constexpr int64_t kFewSms = 16;
-
-// 0 where all tiles are cut alike.
-int64_t whole_tiles(const gemm_test::Gpu& gpu, const nvfp4_gemm_desc& desc) {
-  return gemm_test::plan_of(gpu, desc).whole_tiles;
-}
-
-int32_t a_type_of(const std::string& variant) { return gemm_test::tile_of(variant).a_type; }
-
-// So many tiles of a variant, the last one cut short, for some tokens of one tile.
-Problem tiles_of(const std::string& variant, int64_t tiles, int64_t k, Data data) {
-  const int64_t weights = gemm_test::tile_weights(variant);
-  const int64_t tokens = gemm_test::tile_tokens(variant);
-  const support::Shape shape{std::min<int64_t>(tokens, 3), tiles * weights - 36, k};
-  const int32_t type = a_type_of(variant);
-  if (type == NVFP4_TYPE_NONE)
-    return forced(variant.c_str(), support::make_problem(shape, data, 960));
-  return forced(variant.c_str(), support::make_a16_problem(shape, type, data, 960));
-}
-
-// The stages from which on a part of K is worth a cluster's exchange; the emulator gets no more.
-// The last stage is cut short, and so is its last step of 64: the rank that has it clears scales.
-int64_t k_of(const gemm_test::Gpu& gpu, const std::string& variant) {
-  if (gemm_test::tile_weights(variant) != 128) return gpu.sized<int64_t>(4880, 2832);
-  return gpu.sized<int64_t>(2832, 1552);
-}
-
-// SMs of the machine that plans are made for: 132, or as few as a library in the emulator has
-// (build/few_sms).
-int64_t nominal_sms(const gemm_test::Gpu& gpu) {
-  const DeviceGemm few(gpu.driver, tiles_of("sm90_64x1x256", kFewSms + 2, 2832, Data::exact));
-  return whole_tiles(gpu, few.desc) == kFewSms ? kFewSms : 132;
-}
 
 // All that compute several tiles, fewer in the emulator.
 std::vector<std::string> variants_of_several_tiles() {
@@ -175,77 +141,13 @@ TEST_CASE("a CTA goes on from its part of a tile to whole ones with any epilogue
   REQUIRE(difference_on_device(gpu.driver, p) == "");
 }
 
-namespace {
-
-// Tiles of which a part fills no whole wave: ten for 16 SMs, eighty for 132.
-int64_t uneven_tiles(int64_t sms, int64_t waves) { return waves * sms + sms * 5 / 8; }
-
-std::vector<std::string> even_variants() {
-  if (support::devices(Driver::get()).at(0).emulated()) {
-    return {"sm90_128x128x256/even", "sm90_bf16_128x192x256/even"};
-  }
-  return {"sm90_128x128x256/even",     "sm90_128x192x256/even",      "sm90_f16_128x128x256/even",
-          "sm90_f16_128x192x256/even", "sm90_bf16_128x128x256/even", "sm90_bf16_128x192x256/even"};
-}
-
-Problem full_tokens(const Problem& p, const std::string& variant, Data data) {
-  const support::Shape shape{gemm_test::tile_tokens(variant) - 5, p.n, p.k};
-  const int32_t type = a_type_of(variant);
-  if (type == NVFP4_TYPE_NONE) {
-    return forced(variant.c_str(), support::make_problem(shape, data, 962));
-  }
-  return forced(variant.c_str(), support::make_a16_problem(shape, type, data, 962));
-}
-
-}  // namespace
-
-// Shares that end in a tile, begin in it and cross it; tiles that one CTA has whole.
-TEST_CASE("CTAs of 9.0 that share tiles evenly give the reference's bits", "[shares][even]") {
-  USE_GPU_OF_FAMILY(gpu, 9);
-  const std::string variant = GENERATE(from_range(even_variants()));
-  const int64_t sms = nominal_sms(gpu), waves = GENERATE(0, 1);
-  if (gpu.small() && sms * waves == 132) SKIP_TEST("hundreds of tiles take the emulator minutes");
-  const Problem p = tiles_of(variant, uneven_tiles(sms, waves), k_of(gpu, variant), Data::exact);
-  const DeviceGemm gemm(gpu.driver, p);
-  const nvfp4_plan_info info = gemm_test::plan_of(gpu, gemm.desc);
-  CHECK(info.variant == variant);
-  CHECK(info.whole_tiles == waves * sms);
-  CHECK(info.grid_ctas == sms);
-  gemm_test::require_reference_bits(gpu, p);
-  if (waves == 1) return;
-  // Shares as long as a tile, or one k-block shorter.
-  gemm_test::require_reference_bits(gpu,
-                                    tiles_of(variant, sms - 1, k_of(gpu, variant), Data::exact));
-  // K in whole steps, for the entry of plain products, and nearly all rows of a tile.
-  gemm_test::require_reference_bits(
-      gpu, full_tokens(
-               tiles_of(variant, uneven_tiles(sms, 0), k_of(gpu, variant) / 64 * 64, Data::exact),
-               variant, Data::exact));
-}
-
-TEST_CASE("even shares take any epilogue and add in the order of K", "[shares][even][epilogue]") {
-  USE_GPU_OF_FAMILY(gpu, 9);
-  const std::string variant = GENERATE(from_range(even_variants()));
-  const int64_t sms = nominal_sms(gpu);
-  const Problem operands = tiles_of(variant, uneven_tiles(sms, 0), k_of(gpu, variant), Data::exact);
-  support::Random random(963);
-  for (int i = 0; i < (gpu.small() ? 2 : 8); ++i) {
-    const Problem p =
-        support::with_fields(operands, support::random_fields(operands.shape(), random), 1);
-    CAPTURE(variant, to_string(p));
-    REQUIRE(difference_on_device(gpu.driver, p) == "");
-  }
-  const Problem inexact = tiles_of(variant, uneven_tiles(sms, 0), k_of(gpu, variant), Data::random);
-  CHECK(gemm_test::inside_bound(gpu, inexact, support::run_on_device(gpu.driver, inexact)));
-}
-
 // No CTA waits for one that need not be resident. The sums are inexact: another order would show.
 TEST_CASE("where other work keeps SMs the bits are the same and nothing hangs", "[shares][held]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   if (gpu.info.emulated()) SKIP_TEST("the emulator runs one launch at a time");
   const std::string variant =
       GENERATE("sm90_64x1x256", "sm90_64x8x256", "sm90_128x16x256", "sm90_128x128x256",
-               "sm90_128x192x256", "sm90_f16_64x16x256");
+               "sm90_128x192x256", "sm90_f16_64x16x256", "sm90_128x128x256/even");
   const Problem problem =
       tiles_of(variant, nominal_sms(gpu) + 20, k_of(gpu, variant), Data::random);
   const Run one(gpu.driver, problem), other(gpu.driver, problem);

@@ -140,7 +140,8 @@ std::string complaint_sm90(Desc g, const char* variant, Tally* tally) {
   const Wide bytes = v.workspace_tokens ? rows * ((g.k + 255) / 256 * 256) * 2 * Wide(g.l) : 0;
   // Even shares: 132 CTAs and the tiles that fill no whole wave have so many parts at most.
   const Wide parts = plan.even ? 131 + tiles_of(g, v) % 132 : 0;
-  const Wide all = bytes + parts * v.tile_tokens * v.tile_weights * 4;
+  const Wide words = plan.even ? tiles_of(g, v) % 132 : 0;  // one for each tile that is shared
+  const Wide all = bytes + parts * v.tile_tokens * v.tile_weights * 4 + words * 8;
   if (Wide(plan.workspace_bytes) != all) return "the workspace is not tokens x K in fp16 and parts";
   ++tally->by_variant[nvfp4::index_of(*plan.variant)];
   return complaint(g, plan);
