@@ -194,12 +194,13 @@ bool find_even_shares(int64_t tiles, int64_t stages, const Architecture& arch, E
   return even->each > 0 && stages - 1 <= (kSm90MostEvenParts - 1) * even->each;
 }
 
-// Fitted on times of an H200 (2026-11-28): where no SM is idle, a k-block takes longer by that
-// share, more for 16-bit tokens; the last CTA that adds parts; bytes of parts that a CTA stores and
+// Fitted on 80 cells of bench/layers.csv on an H200 and judged on 59 of bench/pool.csv (2026-11-29,
+// docs/notebook.md). Where no SM is idle, a k-block takes longer by that share, more for 16-bit
+// tokens; the arrivals and the last part; bytes of parts that a CTA stores and
 // loads per clock.
-constexpr int64_t kEvenPercent = 112, kEvenPercentOf16Bits = 116;
-constexpr int64_t kAddClocks = 9650;
-constexpr int64_t kPartBytesPerClock = 13;
+constexpr int64_t kEvenPercent = 108, kEvenPercentOf16Bits = 110;
+constexpr int64_t kArrivalClocks = 8500;
+constexpr int64_t kPartBytesPerClock = 16;
 
 int64_t part_bytes(const Variant& v) { return int64_t{4} * v.tile_weights * v.tile_tokens; }
 
@@ -212,7 +213,7 @@ Clocks clocks_of_even(const Variant& v, int64_t stages, const EvenShares& even) 
   const int64_t parts = even_parts(even) * part_bytes(v) / (even.ctas * kPartBytesPerClock);
   const int64_t tokens = v.workspace_tokens ? kTokenKernelClocks : 0;
   const int64_t percent = v.a_type == NVFP4_TYPE_NONE ? kEvenPercent : kEvenPercentOf16Bits;
-  return {(each * stages + share) * v.stage_clocks * percent / 100, stored + parts + kAddClocks,
+  return {(each * stages + share) * v.stage_clocks * percent / 100, stored + parts + kArrivalClocks,
           kCtaClocks + (each + 1) * kNextTileClocks + tokens};
 }
 

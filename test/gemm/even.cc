@@ -150,7 +150,8 @@ void require_order(const Gpu& gpu, const Problem& p) {
 // What a workspace may contain before a run, 8 bytes that repeat; a word of another run is its
 // nonce and a mask.
 constexpr uint64_t kForeign = 0x5A5A12345678ull << 16;
-constexpr uint64_t kContents[] = {0, ~uint64_t{0}, kForeign | 15, kForeign | 7, kForeign | 1};
+constexpr uint64_t kContents[] = {
+    0, ~uint64_t{0}, 0x9E3779B97F4A7C15, kForeign | 15, kForeign | 7, kForeign | 1};
 
 void fill_workspace(const Gpu& gpu, const nvfp4_gemm_desc& g, uint64_t word) {
   std::vector<uint64_t> words(g.workspace_bytes / 8, word);
@@ -211,7 +212,8 @@ TEST_CASE("even shares add the parts of a tile in the order of K", "[even]") {
   require_order(gpu, support::with_fields(p, fields, 1));
 }
 
-TEST_CASE("even shares need no content of the workspace and leave no arrivals", "[even]") {
+TEST_CASE("even shares need no content of the workspace and leave no arrivals",
+          "[even][sanitize]") {
   USE_GPU_OF_FAMILY(gpu, 9);
   const int64_t sms = nominal_sms(gpu);
   const Problem p = few_parts(kOfBf16, sms, Data::exact);
