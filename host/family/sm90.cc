@@ -6,6 +6,7 @@
 
 #include "host/base/size.h"
 #include "host/driver/tensor_map.h"
+#include "host/family/nonce.h"
 #include "host/family/params.h"
 #include "host/plan/plan.h"
 #include "host/problem/fields.h"
@@ -266,8 +267,8 @@ void set_even_shares(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) 
   set_parts(g, plan, p);
 }
 
-void set_nonce(uint64_t nonce, KernelParams* params) {
-  params->get<Sm90Params>()->nonce = nonce << kSm90NonceShift;
+void set_nonce(KernelParams* params) {
+  params->get<Sm90Params>()->nonce = draw_nonce() << kSm90NonceShift;
 }
 
 // Decoded tokens in fp16: [L][K rounded up to 256][M rounded up to the tile].

@@ -93,9 +93,9 @@ struct Family {
   nvfp4_status (*replace_addresses)(const Driver& driver, const nvfp4_gemm_desc& before,
                                     const nvfp4_gemm_desc& desc, const Plan& plan,
                                     KernelParams* params) = nullptr;
-  // Gives the parameters of a plan with even shares the nonce of a run, 48 bits that are not 0.
-  // NULL: no variant of the family has even shares.
-  void (*set_nonce)(uint64_t nonce, KernelParams* params) = nullptr;
+  // Draws the nonce of a run for the parameters of a plan with even shares. NULL: no variant of the
+  // family has them.
+  void (*set_nonce)(KernelParams* params) = nullptr;
   // The most specialised operation of the variant that takes the product.
   Operation (*operation)(const Plan& plan, const KernelParams& params) = nullptr;
   // The kernel that adds K partitions from the workspace. If there is none, the function or its

@@ -15,7 +15,6 @@
 #include "host/run/device.h"
 #include "host/run/empty_sum.h"
 #include "host/run/enqueue.h"
-#include "host/run/nonce.h"
 #include "host/run/quantizer.h"
 
 namespace nvfp4 {
@@ -71,7 +70,7 @@ nvfp4_status enqueue_workspace(const Site& site, const PreparedGemm& prepared,
 nvfp4_status launch_with_nonce(const Site& site, const Plan& plan, CUkernel kernel,
                                const Grid& grid, const KernelParams& params, CUstream stream) {
   KernelParams own = params;
-  plan.variant->family->set_nonce(draw_nonce(), &own);
+  plan.variant->family->set_nonce(&own);
   return launch(site, kernel, grid, &own, stream);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The nonces of runs with even shares.
-#include "host/run/nonce.h"
+#include "host/family/nonce.h"
 
 #include <set>
 #include <thread>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "host/run/nonce.h"
+#include "host/family/nonce.h"
 
 #include <unistd.h>
 
