@@ -11,8 +11,8 @@
 // each further tile adds.
 #include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
-#include <cstring>
 
 #include "host/base/operand_format.h"
 #include "host/base/size.h"
@@ -62,21 +62,11 @@ constexpr double kFast = 244, kScaled = 543, kGeneral = 1171, kGated = 1420, kBo
 // add and store own rows. Last, that of the two cluster barriers.
 constexpr double kPut = 190, kAdd = 91, kMeeting = 308;
 
-// The square root of x > 0, nearly to the last place. The result is the same on every host.
-double root(double x) {
-  uint64_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  bits = (bits >> 1) + (uint64_t{1023} << 51);  // half the exponent: within 7 %
-  double r;
-  std::memcpy(&r, &bits, sizeof r);
-  for (int i = 0; i < 5; ++i) r = 0.5 * (r + x / r);
-  return r;
-}
-
 // A time between the largest of them and their sum. Each is a lower bound, and two that are nearly
-// equal delay each other. Uses only divisions and sums, whose results IEEE fixes to the last bit.
+// equal delay each other. Uses only products, sums and square roots: IEEE fixes their results to
+// the last bit.
 double together(double a, double b, double c, double d) {
-  return root(root(a * a * a * a + b * b * b * b + c * c * c * c + d * d * d * d));
+  return std::sqrt(std::sqrt(a * a * a * a + b * b * b * b + c * c * c * c + d * d * d * d));
 }
 
 // Rows of a box of tokens of one CTA, as in kernel/sm100/tile.h.
@@ -115,7 +105,7 @@ double epilogue(const Variant& v, const Work& work, int64_t partitions) {
   return double(rows) / 32 * (others * kPut + kAdd + work.sub_tile - kFast);
 }
 
-// Times of a wave, and of each further tile of its CTAs.
+// Times of a wave, and of each further tile of its CTAs: where there are none, 0.
 struct Times {
   double wave, tile;
 };
@@ -138,6 +128,7 @@ Times times_of(const Variant& v, const Work& work, const Split& split, int64_t a
   const double met = split.partitions * v.tile_ctas > 1 ? kMeeting + pushed / kPushed : 0;
   const double end = epilogue(v, work, split.partitions);
   const double wave = first + (work.k_blocks - in_flight) * next + end + met;
+  if (!v.several_tiles) return {wave, 0};
   // Loads continue during an epilogue, and so do the MMAs if there is a second accumulator.
   const double multiplied = work.k_blocks * products(v, work) + kProductsSeen;
   const double summed = v.accumulators > 1 ? std::max(multiplied, end) : multiplied + end;
