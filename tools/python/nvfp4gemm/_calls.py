@@ -168,22 +168,85 @@ def linear(x: A, weight: Packed, bias: A | None = None, *, activation: str | Non
     gradients as there. Where a checkpoint gave the weight a pre_quant_scale, x is multiplied by it
     first.
     """
-    leading = source = None
+    compiling = _optional.compiling()
+    d: A | None
+    if compiling and out is None and out_dtype is None and quantize_input is False and (
+            batch_invariant is False) and launch is None:
+        d = _optional.compiled.linear(x, weight, bias, activation)
+        if d is not None:
+            return d
     if getattr(weight, "pre_quant_scale", None) is not None:
         x = _scaled(arrays_of(x, "x"), x, weight)
+    scale = _scale_for(weight) if flag(quantize_input, "quantize_input") else None
+    options = None if compiling or out is not None else (
+        "linear", out_dtype, activation, launch, batch_invariant, type(batch_invariant),
+        quantize_input)
+    d = _again(weight, x, bias, None, scale, options)
+    if d is not None:
+        return d
+    leading = source = None
     tokens: A | Packed = x
-    if flag(quantize_input, "quantize_input"):
+    if quantize_input:
         arrays = arrays_of(x, "x")
         if out_dtype is None and out is None and not arrays.autocasts(x):
             out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
-        scale: Any = getattr(weight, "input_scale", None)
-        format_ = getattr(weight, "format", "nvfp4")
-        scale = None if format_ != "nvfp4" else "rows" if scale is None else scale
-        source, tokens = x, quantize(x, scale, format=format_)
+        source, tokens = x, quantize(x, scale, format=getattr(weight, "format", "nvfp4"))
         leading = source.shape[:-1] if out is None and source.ndim != 2 else None
     numbers = Numbers(activation=activation, launch=launch, batch_invariant=batch_invariant)
-    d: A = _product(("x", "weight"), tokens, weight, out_dtype, bias, None, out, numbers, source)
-    return d if leading is None else d.reshape(*leading, weight.rows)
+    made: A = _product(("x", "weight"), tokens, weight, out_dtype, bias, None, out, numbers, source)
+    d = made if leading is None else made.reshape(*leading, weight.rows)
+    _remember(weight, x, tokens, bias, None, scale, options, numbers, d)
+    return d
+
+
+def _scale_for(weight: Packed | Stack) -> Any:
+    """What quantize() gets as tensor_scale of an x for the weight."""
+    if getattr(weight, "format", "nvfp4") != "nvfp4":
+        return None
+    scale = getattr(weight, "input_scale", None)
+    return "rows" if scale is None else scale
+
+
+_PLAIN = (type(None), str, float)
+
+
+def _key(x: Any, bias: Any, scale: Any, options: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What _known keeps a product by. Options that are numbers stand beside their types, since
+    1 == True."""
+    return (x.shape, x.dtype, bias is None, scale if type(scale) in _PLAIN else type(scale),
+            *options)
+
+
+def _again(weight: Any, x: Any, bias: Any, ends: Any, scale: Any,
+           options: tuple[Any, ...] | None) -> Any:
+    """The product, where _known has one like it; else None."""
+    table = None if options is None else getattr(weight, "_known", None)
+    if options is None or table is None:
+        return None
+    try:
+        found = table.get(_key(x, bias, scale, options))
+    except (AttributeError, TypeError):  # of which the door says more
+        return None
+    if found is None:
+        return None
+    if type(scale) in _PLAIN:
+        scale = None
+    for known in found:
+        d = known(weight._places, weight._codes, weight._scales, weight._tensor_scale, x, bias,
+                  ends, scale)
+        if d is not None:
+            return d
+    return None
+
+
+def _remember(weight: Packed | Stack, x: Any, tokens: Any, bias: Any, ends: Any, scale: Any,
+              options: tuple[Any, ...] | None, numbers: Numbers, d: Any,
+              rows_hint: int = 0) -> None:
+    """Has _known keep a product that a GPU has computed."""
+    if options is None or isinstance(x, Packed) or not weight.door("weight").gpu:
+        return
+    _optional.known.remember(_key(x, bias, scale, options), weight, x, tokens, bias, ends, scale,
+                             numbers, d, rows_hint)
 
 
 def _no_gradient(arrays: Arrays, name: str, *operands: tuple[str, Any]) -> None:
@@ -308,14 +371,23 @@ def grouped_linear(x: AnyArray | Packed, ends: AnyArray, weights: Stack,
     """
     if not isinstance(weights, Stack):
         raise TypeError(f"weights is {type(weights).__name__}; expected a Stack, as stack() makes")
+    scale = _scale_for(weights) if quantize_input is True else None
+    options = None if out is not None or _optional.compiling() else (
+        "grouped", out_dtype, activation, launch, alpha, type(alpha), rows_hint, type(rows_hint),
+        quantize_input, type(quantize_input))
+    d = _again(weights, x, bias, ends, scale, options)
+    if d is not None:
+        return d
     arrays = weights.door("weights").arrays
     _no_gradient(arrays, "grouped_linear", ("x", x), ("bias", bias))
-    x, out_dtype, leading = _tokens(x, weights, (weights,), out_dtype, out, quantize_input,
-                                    "linear")
+    tokens, out_dtype, leading = _tokens(x, weights, (weights,), out_dtype, out, quantize_input,
+                                         "linear")
     call = _optional.ops.grouped if arrays.observed() or weights.traced else product
     numbers = Numbers(alpha=alpha, activation=activation, launch=launch)
-    d = call(x, ends, weights, out_dtype, bias, out, numbers, rows_hint)
-    return d if leading is None else d.reshape(*leading, d.shape[1])
+    d = call(tokens, ends, weights, out_dtype, bias, out, numbers, rows_hint)
+    d = d if leading is None else d.reshape(*leading, d.shape[1])
+    _remember(weights, x, tokens, bias, ends, scale, options, numbers, d, rows_hint)
+    return d
 
 
 def grouped_gated_linear(x: AnyArray | Packed, ends: AnyArray, gate: Stack, up: Stack,

@@ -120,6 +120,18 @@ def _of(tensor: torch.Tensor | None) -> Any:
     return None if tensor is None else (tensor.get_device(), tensor.dtype, tensor.stride())
 
 
+def _key(a: Any, b: Matrix, m: int, result: Any, bias: torch.Tensor | None,
+         c: torch.Tensor | None, numbers: Any) -> Any:
+    return (_signature(a) if isinstance(a, Matrix) else (m, *_of(a)), _signature(b), result,
+            _of(bias), _of(c), numbers)
+
+
+def kept_plan(a: Any, b: Matrix, m: int, type_: int | None, bias: torch.Tensor | None,
+              numbers: Any) -> Any:
+    """That of mm() with these, if it is still there."""
+    return _plans.get(_key(a, b, m, type_, bias, None, numbers))
+
+
 def mm(a: Any, b: Matrix, m: int, type_: int, bias: torch.Tensor | None, c: torch.Tensor | None,
        d: Any, order: int, numbers: Any, gate: Any = None,
        maxima: Any = None) -> torch.Tensor:
@@ -144,8 +156,7 @@ def mm(a: Any, b: Matrix, m: int, type_: int, bias: torch.Tensor | None, c: torc
     fresh = d is None
     if fresh:
         d = _empty((m, b.rows), (b.rows, 1), _TORCH[type_])
-    key: Any = (_signature(a) if packed else (m, *_of(a)), _signature(b),
-                type_ if fresh else _of(d), _of(bias), _of(c), numbers)
+    key = _key(a, b, m, type_ if fresh else _of(d), bias, c, numbers)
     if gate is not None:
         key += (_signature(gate.b2), _of(gate.bias2), *gate[2:])
     if maxima is not None:
@@ -189,6 +200,20 @@ class _GroupedPlan(_Plan):
         self._make(desc, size.value, abi.lib.nvfp4_grouped_plan_create, groups)
 
 
+def _key_of_groups(a: Any, b: Any, d: torch.Tensor, order: int, bias: torch.Tensor | None,
+                   numbers: Any, rows_hint: int) -> Any:
+    return ("grouped", b.groups, _signature(a) if isinstance(a, Matrix) else (a.shape, *_of(a)),
+            _signature(b), _of(d), order, _of(bias), numbers, rows_hint)
+
+
+def kept_grouped_plan(a: Any, b: Any, d: torch.Tensor, bias: torch.Tensor | None, numbers: Any,
+                      rows_hint: int) -> Any:
+    """That of grouped() with these, if it is still there, and nothing is multiplied before it."""
+    if group_alphas((a, b, None, None, None, None, numbers))[0] is not b.group_scales:
+        return None
+    return _plans.get(_key_of_groups(a, b, d, abi.ROW_MAJOR, bias, numbers, rows_hint))
+
+
 def grouped(operands: Any, ends: torch.Tensor, rows_hint: int, gate: Any = None) -> Any:
     """Into d of operands, which are describe()'s."""
     a, b, d, order, bias, _, numbers = operands
@@ -206,8 +231,7 @@ def grouped(operands: Any, ends: torch.Tensor, rows_hint: int, gate: Any = None)
         at_b2 = gate.b2.places(Torch)
         if gate.b2.moved_to(at_b2):
             return grouped(operands, ends, rows_hint, gate._replace(b2=gate.b2.current()))
-    key: Any = ("grouped", b.groups, _signature(a) if packed else (a.shape, *_of(a)), _signature(b),
-           _of(d), order, _of(bias), numbers, rows_hint)
+    key = _key_of_groups(a, b, d, order, bias, numbers, rows_hint)
     if gate is not None:
         key += (_signature(gate.b2), _of(gate.bias2), *gate[2:])
     alphas = of_b, of_b2 = group_alphas(operands, gate)  # kept until the launch

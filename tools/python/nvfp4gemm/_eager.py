@@ -178,7 +178,10 @@ def beside(door: Door, b: Matrix, n: int, bias: Any, gate: Gate, name: str,
 
 
 def with_floats(numbers: Numbers) -> Numbers:
-    """Numbers whose alpha and beta are floats, so that equal ones are one key of a plan."""
+    """Numbers whose alpha and beta are floats, so that equal ones are one key of a plan, and whose
+    words are some of the library's."""
+    number_of(numbers.activation, abi.ACTIVATIONS, "activation")
+    number_of(numbers.launch, abi.LAUNCHES, "launch")
     alpha, beta = number(numbers.alpha, "alpha"), number(numbers.beta, "beta")
     if alpha is numbers.alpha and beta is numbers.beta:
         return numbers

@@ -9,7 +9,7 @@ from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones la
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from nvfp4gemm import _calls, checkpoints
+from nvfp4gemm import _calls, _optional, checkpoints
 from nvfp4gemm._arrays import Torch
 from nvfp4gemm._door import Door, size
 from nvfp4gemm._matrix import block_of, row_bytes, scale_bytes
@@ -19,6 +19,7 @@ from nvfp4gemm._weights import Weight
 
 # Buffers that are float32 whatever the model is cast to.
 _FLOAT32 = ("tensor_scale", "input_scale", "pre_quant_scale")
+_OF_PACKED = ("codes", "scales", *_FLOAT32)
 
 
 def _untraced(make: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -64,6 +65,10 @@ def _casts_to_bytes(function: Callable[..., Any], arguments: Sequence[Any],
     return in_place and _written(arguments, named) or isinstance(named.get("out"), Codes)
 
 
+_of_parameters: Any = torch._C._disabled_torch_function_impl
+_address = torch.Tensor.data_ptr
+
+
 class Codes(torch.nn.Parameter):
     """The codes of a layer, bytes: they have no gradient, nothing can be added to them, and what is
     written there is bytes. PEFT's merge with safe_merge would cast what it adds to bytes, without a
@@ -78,6 +83,8 @@ class Codes(torch.nn.Parameter):
             raise ValueError("weight has the codes of a 4-bit layer, to which nothing can be "
                              "added: an adapter stays beside the layer, or is merged into a layer "
                              "of its packed().dequantize()")
+        if getattr(function, "namespace", "") == "nvfp4gemm":  # its results are no codes
+            return _of_parameters(function, types, arguments, named or {})
         own: Any = torch.Tensor.__torch_function__
         return own.__func__(cls, function, types, arguments, named or {})
 
@@ -130,8 +137,26 @@ class Linear(torch.nn.Linear):
         self.activation, self.quantize_input = activation, quantize_input
         self.parts: Shape | None = None
         self._packed: Weight | None = None
+        self._packed_codes: Any = None  # whose Packed it is
         first = given[0] if given else named.get("weight", named.get("in_features"))
         (self._make if isinstance(first, int) else self._take)(*given, **named)
+        self._ready()
+
+    def _ready(self) -> None:
+        """Makes the Packed before torch.compile asks for it, which in a trace would make one of its
+        own for each call."""
+        self._packed = None
+        if self.codes.device.type in ("cpu", "cuda") and not (
+                _optional.compiling() or torch._C._len_torch_dispatch_stack()):
+            self.packed()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the Packed, which is of this layer's arrays and not of a copy's."""
+        return {**self.__dict__, "_packed": None, "_packed_codes": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._ready()
 
     def _take(self, weight: Packed, bias: torch.Tensor | None = None) -> None:
         """The layer of a Packed."""
@@ -187,6 +212,8 @@ class Linear(torch.nn.Linear):
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "weight":
             super().__setattr__(name, value)
+            if name in _OF_PACKED:
+                self.__dict__["_packed"] = None
         elif isinstance(value, torch.nn.Parameter) and value.is_floating_point():
             self._become_plain(value)
         else:
@@ -226,8 +253,29 @@ class Linear(torch.nn.Linear):
         weight = checkpoints.load(path, device, names=[name])[name]
         return cls(weight, weight.bias, **options)
 
+    def _unchanged(self) -> Weight | None:
+        """What packed() returned before, where a short look says that it still is the layer's."""
+        packed, buffers, codes = self._packed, self._buffers, self._parameters.get("codes")
+        if packed is None or type(codes) is not Codes or (
+                packed._scales is not buffers.get("scales")) or (
+                packed._scale_tensor is not None and (
+                    packed._scale_tensor is not buffers.get("tensor_scale"))) or (
+                packed.input_scale is not buffers.get("input_scale")) or (
+                packed.pre_quant_scale is not buffers.get("pre_quant_scale")):
+            return None
+        if _optional.compiling():
+            return packed if codes is self._packed_codes else None
+        if torch._C._len_torch_dispatch_stack() or torch._C._is_tracing() or (
+                torch._C._are_functorch_transforms_active()) or (
+                _of_parameters(_address, (), (codes,), {}) != packed._codes.data_ptr()):
+            return None
+        return packed
+
     def packed(self) -> Weight:
         """The Packed, on the module's own memory; calls keep plans by it."""
+        unchanged = self._unchanged()
+        if unchanged is not None:
+            return unchanged
         codes, scales, scale = _plain(self.codes), self.scales, self.tensor_scale
         compiling = torch.compiler.is_compiling()
         # A trace would see the codes of another one.
@@ -237,19 +285,27 @@ class Linear(torch.nn.Linear):
                 packed.tensor_scale is scale or self._format != "nvfp4") and (
                 packed.input_scale is self.input_scale and
                 packed.pre_quant_scale is self.pre_quant_scale) and (
-                compiling or packed.codes.data_ptr() == codes.data_ptr()):
+                self._parameters.get("codes") is self._packed_codes if compiling else
+                packed.codes.data_ptr() == codes.data_ptr()):
             return packed
         made: Weight = _untraced(
             Weight, codes, scales, self.out_features, self.in_features,
             scale if self._format == "nvfp4" else 1.0, format=self._format)
         made.input_scale, made.pre_quant_scale = self.input_scale, self.pre_quant_scale
         if not (made.traced or traced):
-            self._packed = made
+            # Not as an attribute, which would make a parameter of it.
+            self.__dict__.update(_packed=made, _packed_codes=self._parameters.get("codes"))
         return made
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return _calls.linear(x, self.packed(), self.bias, activation=self.activation,
-                             quantize_input=self.quantize_input)
+        if _optional.compiling():
+            d: torch.Tensor | None = _optional.compiled.layer(self, x)
+            if d is not None:
+                return d
+        parameters = self._parameters
+        return _calls.linear(x, self.packed(),
+                             parameters["bias"] if "bias" in parameters else self.bias,
+                             activation=self.activation, quantize_input=self.quantize_input)
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
         """.to() and its like; scales move along and stay float32."""
@@ -263,6 +319,7 @@ class Linear(torch.nn.Linear):
             if scale is not None and getattr(self, name).dtype != torch.float32:
                 setattr(self, name, scale.to(self.codes.device))
         self.dtype = cast
+        self._ready()
         return self
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str,
@@ -284,6 +341,7 @@ class Linear(torch.nn.Linear):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *arguments)
         if not isinstance(self.codes, Codes):  # assign=True
             self.codes = Codes(self.codes.detach(), requires_grad=False)
+        self._ready()
 
     def extra_repr(self) -> str:
         return (f"in_features={self.in_features}, out_features={self.out_features}, "

@@ -26,6 +26,7 @@ class Matrix:
 
     _traced = False
     _signature: tuple[Any, ...]  # what _device keeps plans by
+    _known: Any = None  # of _known: products by matrices that lie like this one
 
     def __init__(self, codes: Array, scales: Array, rows: int, k: int, tensor_scale: Any = 1.0,
                  scale_layout: str = "128x4", format: str = "nvfp4") -> None:

@@ -7,10 +7,13 @@ those while it traces, where it refuses a call of the import machinery."""
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 _MODULES = {
+    "compiled": "nvfp4gemm._compiled",
     "device": "nvfp4gemm._device",
+    "known": "nvfp4gemm._known",
     "ops": "nvfp4gemm._ops",
     "nn": "nvfp4gemm.nn",
     "parallel": "nvfp4gemm.parallel",
@@ -21,7 +24,17 @@ _MODULES = {
 }
 
 
+def _never() -> bool:
+    return False
+
+
 def __getattr__(name: str) -> Any:
+    if name == "compiling":  # whether torch.compile traces the call
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return _never
+        globals()[name] = torch.compiler.is_dynamo_compiling
+        return globals()[name]
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = globals()[name] = importlib.import_module(_MODULES[name])

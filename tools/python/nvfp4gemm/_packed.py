@@ -7,7 +7,7 @@ from typing import Any
 from nvfp4gemm import _eager, _optional, _slices
 from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._matrix import Matrix
-from nvfp4gemm._types import DType, Self, Shape
+from nvfp4gemm._types import Array, DType, Self, Shape
 
 
 class Packed(Matrix):
@@ -39,6 +39,15 @@ class Packed(Matrix):
     input_scale: Any = None
     pre_quant_scale: Any = None
     parts: Shape | None = None  # of what checkpoints.fuse() made: how many rows each part had
+
+    def _hold(self, codes: Array, scales: Array, rows: int, k: int, tensor_scale: Any,
+              scale_layout: str, format: str = "nvfp4") -> None:
+        super()._hold(codes, scales, rows, k, tensor_scale, scale_layout, format)
+        # What compiled code is traced with, so that its guards look at three parts and no more.
+        number = isinstance(tensor_scale, float)
+        self.pre_quant_scale = None
+        self._scale_tensor = None if number else tensor_scale
+        self._kind = f"{scale_layout} {format} {tensor_scale if number else 1.0}"
 
     def replace(self, **parts: Any) -> Self:
         made = super().replace(**parts)

@@ -17,7 +17,7 @@ import operator
 import os
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t
 # For programs and the modules above.
-from ctypes import addressof as addressof, c_float as c_float
+from ctypes import addressof as addressof, c_float as c_float, sizeof as sizeof
 from ctypes import c_uint64 as c_uint64, c_void_p as c_void_p
 from typing import Any, ClassVar
 
@@ -239,7 +239,15 @@ def _open() -> ctypes.CDLL:
     return library
 
 
+def _with_bytes(library: ctypes.CDLL) -> Any:
+    """nvfp4_gemm_plan_run, which takes the addresses as bytes."""
+    run = library["nvfp4_gemm_plan_run"]
+    run.restype, run.argtypes = c_int32, (c_void_p, c_char_p, c_void_p)
+    return run
+
+
 lib = _open()
+run_plan = _with_bytes(lib)
 
 
 def workspace_bytes(desc: ctypes.Structure, compute_capability: int) -> int:

@@ -276,6 +276,34 @@ class AsTorchs(unittest.TestCase):
         weight = checkpoints.weight(weight.codes[:, :24], torch.full((24, 3), 0x38).byte(), 0.01)
         yield Linear(weight.beside(input_scale=0.02, pre_quant_scale=torch.rand(48)))
 
+    def test_compiled_code_follows_the_layer(self):
+        """A copy that is loaded afterwards, and a layer whose codes alone are set."""
+        x = torch.randn(5, 64).bfloat16()
+        with torch.no_grad():
+            for ran in (False, True):
+                layer = Linear.from_float(linear(40, 64))
+                other = Linear.from_float(torch.nn.Linear(64, 40).bfloat16())
+                if ran:
+                    layer(x)
+                copied = copy.deepcopy(layer)
+                copied.load_state_dict(other.state_dict())
+                compiled = torch.compile(copied, fullgraph=True, backend="aot_eager")
+                self.assertTrue(torch.equal(compiled(x), other(x)))
+                copied.codes = layer.codes
+                self.assertTrue(torch.equal(compiled(x), copied(x)))
+                copied._parameters["codes"] = other.codes  # as accelerate puts parameters
+                self.assertTrue(torch.equal(compiled(x), copied(x)))
+                copied.load_state_dict(layer.state_dict(), assign=True)
+                self.assertTrue(torch.equal(compiled(x), layer(x)))
+
+    def test_a_compiled_result_is_a_plain_tensor(self):
+        layer = Linear.from_float(linear(40, 64))
+        compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+        with torch.no_grad():
+            y = compiled(torch.randn(5, 64).bfloat16())
+        self.assertIs(type(y), torch.Tensor)
+        y += 1
+
     def test_weight_is_a_parameter_of_bytes(self):
         for layer in self.layers():
             self.assertIsInstance(layer, torch.nn.Linear)

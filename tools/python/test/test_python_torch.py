@@ -24,9 +24,9 @@ WHY_NOT = gpus.why_not(torch, 1)
 WHY_NOT_TWO = gpus.why_not(torch, 2)
 GPU = not WHY_NOT
 HOPPER = GPU and torch.cuda.get_device_capability() == (9, 0)
-# Host time at most, in units of host_time.py. The host of one H100 took 2.75, 4.07, 2.97 and 4.25
-# units of 10.5 us, and that of another 3.06, 4.38, 3.37 and 4.26 units of 5.4 us.
-HOST_UNITS = {"mm": 3.6, "quantize": 5.2, "linear": 4.0, "nn.Linear": 5.2}
+# Host time at most, in units of host_time.py. The host of an H200 took 3.08, 4.50, 1.91 and 2.53
+# units of 9.4 us; bench/host_python.py has it beside torch's own calls.
+HOST_UNITS = {"mm": 3.6, "quantize": 5.2, "linear": 2.4, "nn.Linear": 3.2}
 
 
 def normal(seed, *shape, dtype=torch.bfloat16, device="cpu"):

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""Products on a GPU like one that was computed before: what all the looks at their operands found,
+one call of torch finds again, and the plan is at hand.
+
+A Known is kept by what the arguments are, for all weights that lie alike. It computes where the
+operands have that class, device, type, shape and strides, where torch has the same modes, and where
+memory holds all their elements. Where anything differs it computes nothing, and the call is looked
+at as the first one was; so the door alone refuses."""
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+from weakref import WeakValueDictionary
+
+from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
+import torch
+from torch.autograd import forward_ad as _forward_ad
+
+from nvfp4gemm import _device, abi
+from nvfp4gemm._arrays import Torch
+from nvfp4gemm._device import _enter, _stream_of
+from nvfp4gemm._matrix import Matrix, row_bytes, scale_bytes
+from nvfp4gemm._types import Places
+
+# What torch's compiled code asks before it runs: class, device, type, shape, strides, requires_grad
+# and the dispatcher's keys, those of modes included, of all the tensors in one call.
+try:
+    from torch._C._dynamo.guards import TensorGuards as _Guards
+except ImportError:
+    _Guards = None  # type: ignore[assignment,misc]  # then no call is known
+
+_MOST = 4096  # then all are forgotten
+_MOST_ALIKE = 4  # whose arguments are the same, and torch's modes are not
+_UNIT = 256  # bytes, of the parts of x in the memory of a call
+_tables: WeakValueDictionary[Any, Table] = WeakValueDictionary()
+_modes = torch._C._len_torch_dispatch_stack
+_empty = _device._empty  # type: ignore[attr-defined]
+
+
+def _packer(names: tuple[str, ...]) -> struct.Struct:
+    """Of a plan's addresses: size, a's three, b's three and these, in their order; all others are
+    0."""
+    fields = [name for name, _ in abi.GemmAddressesFields._fields_]
+    if [name for name in fields if name in names] != list(names):
+        raise AssertionError("names are in another order than the struct's")
+    return struct.Struct("=7Q" + "".join("Q" if name in names else "8x" for name in fields[7:]))
+
+
+_ADDRESSES = _packer(("d", "bias", "workspace", "workspace_bytes", "rows", "group_alpha"))
+
+
+def _held(x: torch.Tensor, address: int, bytes_: int, unit: int) -> bool:
+    """Whether x begins at a multiple of unit, in memory that has so many bytes from there on."""
+    offset = x.storage_offset()
+    return address != 0 and address % unit == 0 and bool(
+        bytes_ + (offset and offset * x.itemsize) <= x.untyped_storage().nbytes())
+
+
+def _usable(x: torch.Tensor, device: torch.device) -> bool:
+    """Whether x is dense on that device, of a class that changes nothing."""
+    if type(x) is torch.nn.Parameter:
+        x = x.detach()
+    return Torch.dense(x, device)
+
+
+class _Tokens:
+    """How x is quantized: codes, scales and a tensor scale for each row one after the other, in
+    memory of the call."""
+    __slots__ = ("fields", "scales", "of_rows", "bytes")
+
+    def __init__(self, x: torch.Tensor, a: Matrix, scaled: bool) -> None:
+        """`scaled`: by a tensor that the caller has."""
+        rows, k = a.shape
+        mode = _device._mode_of(a.tensor_scale)
+        by_rows = mode == abi.SCALE_ON_DEVICE and not scaled
+        if by_rows:
+            mode = abi.SCALE_BY_ROW_AMAX
+        same = _device._quantizer_of(rows, k, k, x.dtype, a.scale_layout, mode, a.format, 0)
+        desc = abi.QuantizeDescFields.from_buffer_copy(same.fields)
+        if mode == abi.SCALE_BY_VALUE:
+            desc.tensor_scale = a.tensor_scale
+        self.fields = bytes(desc)
+        codes = rows * row_bytes(k)
+        scales = scale_bytes(rows, k, a.scale_layout, a.format)
+        self.scales = -(-codes // _UNIT) * _UNIT
+        end = self.scales + -(-scales // _UNIT) * _UNIT
+        self.of_rows = end if by_rows else 0
+        self.bytes = end + (4 * rows if by_rows else 0)
+
+    def quantize(self, x: int, memory: int, scale: int, stream: int) -> int:
+        """Of x at that address. Returns the address of the tensor scale; 0: it is a number."""
+        to = abi.QuantizeDescFields.from_buffer_copy(self.fields)
+        to.x, to.codes, to.scales = x, memory, memory + self.scales
+        if self.of_rows:
+            scale = memory + self.of_rows
+        to.tensor_scale_device = scale
+        status = abi.lib.nvfp4_quantize(to, stream)
+        if status:
+            raise abi.Error(status)
+        return scale
+
+
+class Known:
+    """x times a weight that lies as b does, plus a bias; grouped where there are ends. `scale` is a
+    tensor that x is quantized with."""
+    __slots__ = ("check", "no_gradient", "bytes", "tokens", "index", "sizes", "strides", "dtype",
+                 "plan", "workspace_bytes", "group_scales")
+
+    def __init__(self, plan: Any, b: Any, a: Any, scaled: bool, d: torch.Tensor,
+                 *operands: torch.Tensor) -> None:
+        x = operands[0]
+        self.check = _Guards(*operands, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+        self.no_gradient = any(one.requires_grad for one in operands)
+        self.bytes = x.nbytes
+        self.tokens = _Tokens(x, a, scaled) if isinstance(a, Matrix) else None
+        self.index = b.codes.get_device()
+        self.sizes, self.strides, self.dtype = tuple(d.shape), d.stride(), d.dtype
+        self.plan, self.workspace_bytes = plan, plan.workspace_bytes
+        self.group_scales = b.group_scales is not None
+
+    def _fits(self, x: torch.Tensor, others: list[torch.Tensor]) -> bool:
+        return self.check(x, *others) and all(
+            _held(one, one.data_ptr(), one.nbytes, 4) for one in others)
+
+    def __call__(self, at: Places, codes: torch.Tensor, scales: torch.Tensor, factor: Any,
+                 x: torch.Tensor, bias: Any, ends: Any, scale: Any) -> Any:
+        """The product of x by these codes, scales and tensor scale, which were looked at when they
+        were at those places; or None where the call is another one after all."""
+        # Traces and transforms are among the keys that check() compares; some modes are not.
+        if _modes() or _forward_ad._current_level >= 0 or (
+                self.no_gradient and torch.is_grad_enabled()):
+            return None
+        if bias is None and ends is None and scale is None:
+            if not self.check(x):
+                return None
+        elif not self._fits(x, [one for one in (bias, ends, scale) if one is not None]):
+            return None
+        a, index = x.data_ptr(), self.index
+        if not _held(x, a, self.bytes, 16):
+            return None
+        b, b_scales, b_factor = at
+        if codes.data_ptr() != b or scales.data_ptr() != b_scales or (
+                b_factor is not None and factor.data_ptr() != b_factor) or not _enter(index):
+            return None
+        stream = _stream_of(index)
+        x_scales = x_factor = 0
+        if self.tokens is not None:
+            memory = _empty((self.tokens.bytes,), (1,), torch.uint8)
+            a, x_at = memory.data_ptr(), a
+            x_scales = a + self.tokens.scales
+            x_factor = self.tokens.quantize(x_at, a, scale.data_ptr() if scale is not None else 0,
+                                            stream)
+        d = _empty(self.sizes, self.strides, self.dtype)
+        workspace, bytes_ = 0, self.workspace_bytes
+        if bytes_:
+            lent = _empty((bytes_,), (1,), torch.uint8)
+            workspace = lent.data_ptr()
+        of_groups, of_all = (b_factor, 0) if self.group_scales else (0, b_factor or 0)
+        status = abi.run_plan(self.plan.handle, _ADDRESSES.pack(
+            _ADDRESSES.size, a, x_scales, x_factor, b, b_scales, of_all, d.data_ptr(),
+            0 if bias is None else bias.data_ptr(), workspace, bytes_,
+            0 if ends is None else ends.data_ptr(), of_groups), stream)
+        if status:
+            raise abi.Error(status)
+        return d
+
+
+class Table(dict[Any, list[Known]]):
+    """{arguments: products} of the weights that lie alike, which hold it."""
+
+
+def table_of(kind: Any) -> Table:
+    """For weights of that kind."""
+    return _tables.setdefault(kind, Table())
+
+
+def remember(key: Any, b: Any, x: Any, a: Any, bias: Any, ends: Any, scale: Any, numbers: Any,
+             d: Any, rows_hint: int = 0) -> None:
+    """Keeps the product d that has just been computed of these, where it is to be known again. a is
+    x, or what x was quantized to, by `scale` where that is a tensor."""
+    device = b.codes.device
+    scale = scale if isinstance(scale, torch.Tensor) else None
+    operands = [one for one in (x, bias, ends, scale) if one is not None]
+    if _Guards is None or b.traced or b.moved_to(b.places(Torch)) or Torch.observed() or (
+            Torch.autocasts(x) or Torch.first_with_gradient(*operands) is not None) or not all(
+            _usable(one, device) for one in operands):
+        return
+    m = math.prod(x.shape[:-1])
+    if not isinstance(a, Matrix):
+        a = a.reshape(m, b.k)
+    if ends is None:
+        plan = _device.kept_plan(a, b, m, Torch.type_of(d.dtype), bias, numbers)
+    elif ends.dtype != torch.int32 or ends.shape != (b.groups,):
+        return  # others are made of it
+    else:
+        plan = _device.kept_grouped_plan(a, b, d.reshape(m, -1), bias, numbers, rows_hint)
+    if plan is None:
+        return
+    if b._known is None:
+        b._known = table_of((getattr(b, "groups", None), _device._signature(b)))
+    alike = b._known.get(key, [])
+    if any(known.check(*operands) for known in alike):
+        return  # by another weight
+    if sum(map(len, _tables.values())) >= _MOST:
+        for table in _tables.values():
+            table.clear()
+    known = Known(plan, b, a, scale is not None, d, *operands)
+    b._known[key] = [known, *alike[:_MOST_ALIKE - 1]]
