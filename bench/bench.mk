@@ -28,6 +28,11 @@ bench: $(B)/nvfp4_bench $(IDLE_DRIVER) emulator  ## host time of a call, verifie
 bench-emulator: $(B)/emulator_bench $(B)/nvfp4_bench emulator  ## speed of the emulator by instruction family and shape: CSV to stdout; BEFORE=libcuda.so.1 beside another build
 	@BEFORE='$(BEFORE)' CXX='$(CXX)' bench/emulator.sh $(B)
 
+# On a machine with a Hopper GPU and torch for it; PYTHON names another one's.
+.PHONY: bench-python
+bench-python: $(LIB)  ## host time of calls from Python beside torch's own: CSV to stdout
+	NVFP4GEMM_LIBRARY=$(B)/libnvfp4gemm.so.0 PYTHONPATH=tools/python $(PYTHON) bench/host_python.py
+
 .PHONY: setup-plot
 setup-plot: | $(SETUP)  ## matplotlib for bench-gpu's picture, into .venv; nothing else needs it
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
