@@ -31,6 +31,7 @@ namespace nvfp4 {
 namespace {
 
 constexpr int64_t kMaxTiledScales = int64_t{1} << 62;  // per operand, so that both fit 63 bits
+constexpr int64_t kMostScaleRows = int64_t{1} << 32;   // that a kernel can name
 
 // CTAs that share a tile along K form a cluster. The planner splits K only if all clusters run at
 // once. `ctas` is the number of CTAs that can, as the model places them (36 clusters of 4).
@@ -252,9 +253,21 @@ void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
 
 // ---- launching ---------------------------------------------------------------------------------
 
+// A tile of a grouped product takes as many boxes as its rows need, so that those of a usual group
+// need one.
+uint32_t log2_box_rows(const Plan& plan) {
+  const Variant& v = *plan.variant;
+  const uint32_t most = v.tile_tokens / v.tile_ctas;
+  uint32_t rows = kTokenStep;
+  while (rows < most && rows * v.tile_ctas < plan.usual_rows) rows *= 2;
+  return static_cast<uint32_t>(__builtin_ctz(rows));
+}
+
 nvfp4_status encode_all_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                                Sm100Params* p) {
-  return encode_tokens(driver, g, plan, box_tokens(g.m, *plan.variant), &p->tokens);
+  const uint32_t rows =
+      plan.grouped ? uint32_t{1} << log2_box_rows(plan) : box_tokens(g.m, *plan.variant);
+  return encode_tokens(driver, g, plan, rows, &p->tokens);
 }
 
 // Scale maps for tiles of two CTAs.
@@ -265,7 +278,9 @@ nvfp4_status encode_scales(const Driver& driver, const nvfp4_gemm_desc& g, const
   const auto tiles = static_cast<uint32_t>(plan.variant->tile_k / tile_k);  // in a box
   const int64_t columns = ceil_div(g.k, tile_k);
   const ScaleTiles weights{p->weight_scales, g.n, columns, g.l, p->weight_scales_batch_bytes};
-  const ScaleTiles tokens{p->token_scales, g.m, columns, g.l, p->token_scales_batch_bytes};
+  // scale_rows may place the scales of a group anywhere.
+  const int64_t rows = plan.grouped ? kMostScaleRows : g.m;
+  const ScaleTiles tokens{p->token_scales, rows, columns, g.l, p->token_scales_batch_bytes};
   NVFP4_TRY(encode_scale_map(driver, "b_scales", weights, tiles, &p->weight_scale_map));
   return encode_scale_map(driver, "a_scales", tokens, tiles, &p->token_scale_map);
 }
@@ -289,6 +304,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   set_gemm(g, plan, p);
   p->tiles = plan.grid / plan.cluster;
   p->token_policy = token_policy(g.m, g.k, plan.grouped ? 1 : g.l);
+  if (plan.grouped) p->log2_box_rows = log2_box_rows(plan);
   p->operand_format = static_cast<uint8_t>(g.operand_format);
   p->log2_steps_per_scale_tile = find_operand_format(g.operand_format)->block == 32;
   p->by_tiles_m = divisor_of(plan.tiles_m);
@@ -342,6 +358,7 @@ constexpr Family make_family() {
   f.has_fast_scales = has_fast_scales;
   f.groups_at = offsetof(Sm100GroupedParams, groups);
   f.gated_groups_at = offsetof(Sm100GroupedGatedParams, groups);
+  f.groups_iterate = true;
   f.finds_group_scales = true;
   return f;
 }

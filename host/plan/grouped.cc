@@ -33,7 +33,7 @@ bool takes_token_scales(const nvfp4_gemm_desc& g, const Variant& v) {
 
 bool has_kernel(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
   return serves(v, arch) && v.has(operation_of(true, is_gated(g))) && takes_operands(v, arch, g) &&
-         takes_token_scales(g, v);
+         takes_token_scales(g, v) && has_scale_maps(g, v);
 }
 
 // Whether every grouped product of that kind adds along K in the order of v: K is whole, and the
@@ -64,13 +64,17 @@ bool is_grouped_candidate(const nvfp4_gemm_desc& g, const Architecture& arch, co
          (is_of_first_family(g, arch, v) && adds_in_one_order(g, arch, v));
 }
 
+int64_t usual_rows(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g) {
+  return desc.rows_hint > 0 ? desc.rows_hint : ceil_div(g.m, g.l);
+}
+
 // The narrowest tile that holds the rows of a usual group; if no tile does, the widest. Variants
 // are sorted from narrow to wide. If several tiles have the same number of tokens, the last one is
 // taken, which has the most weights: a CTA then has fewer tiles, and waits less often for the end
 // of a tile (docs/performance.md).
 const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
                              const Architecture& arch) {
-  const int64_t usual = desc.rows_hint > 0 ? desc.rows_hint : ceil_div(g.m, g.l);
+  const int64_t usual = usual_rows(desc, g);
   const Variant* widest = nullptr;
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
@@ -112,15 +116,16 @@ nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, con
               capability_text(arch.capability).text);
 }
 
-// If the family's CTAs compute several tiles of groups (on 9.0), K is not split. Otherwise K is
-// split as for a batch-invariant product with a single row.
+// If the family's CTAs compute several tiles of groups (on 9.0 and 10.x), K is not split. Otherwise
+// K is split as for a batch-invariant product with a single row.
 nvfp4_status decide_split(const CheckedGrouped& checked, const Architecture& arch, const Variant& v,
                           Choice* choice) {
   nvfp4_gemm_desc one = *checked.gemm.desc;
   one.batch_invariant = 1;
   one.m = one.l = 1;
   if (v.family->groups_iterate) {
-    choice->split = choice->cluster = 1;
+    choice->split = 1;
+    choice->cluster = v.tile_ctas;
   } else {
     v.family->choose_split(one, arch, v, choice);
   }
@@ -160,7 +165,8 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   const bool halves = is_gated(g) && plan->variant->family->gate_halves_tile;
   const int64_t n = halves ? 2 * g.n : g.n;
   const int64_t tiles_n = ceil_div(n, plan->variant->tile_weights);
-  int64_t ctas;
+  const uint32_t tile_ctas = plan->variant->tile_ctas;
+  int64_t ctas;  // or pairs
   if (!multiply(tiles_m, tiles_n * choice.split, &ctas) || ctas > kMaxTiles) {
     return fail(NVFP4_STATUS_LIMIT,
                 "the groups may have %" PRId64 " * %" PRId64 " tiles, of %" PRIu32
@@ -171,7 +177,8 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   plan->cluster = choice.cluster;
   plan->tiles_m = static_cast<uint32_t>(tiles_m);
   plan->tiles_n = static_cast<uint32_t>(tiles_n);
-  plan->grid = static_cast<uint32_t>(ctas);
+  plan->grid = static_cast<uint32_t>(ctas) * tile_ctas;
+  plan->usual_rows = static_cast<uint32_t>(usual_rows(checked.known, g));
   plan->several = plan->variant->family->groups_iterate;
   plan->ctas_per_sm = plan->variant->ctas_per_sm;
   plan->gated = is_gated(g);

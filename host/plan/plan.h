@@ -37,6 +37,7 @@ struct Plan {
   uint32_t add_ctas, add_threads;
   uint32_t shared_bytes;  // of a CTA
   bool grouped;           // tiles_m is the largest number of token tiles that the groups can have
+  uint32_t usual_rows;    // of a usual group
   bool gated;             // the product has b2
   // The kernel itself waits for earlier grids (griddepcontrol.wait), so it may start early.
   bool waits;

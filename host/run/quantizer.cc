@@ -6,6 +6,7 @@
 #include "host/base/f32.h"
 #include "host/base/size.h"
 #include "host/run/enqueue.h"
+#include "kernel/common/scale_tile.h"
 #include "kernel/quantize/params.h"
 
 namespace nvfp4 {
@@ -15,6 +16,8 @@ namespace {
 // Twice as many CTAs as fit with 48 registers per thread, so that short CTAs make room while long
 // ones run.
 constexpr int64_t kCtasPerSm = 20;
+// CTAs that tile the scales of groups, as many as run at once: each has a list of all groups.
+constexpr int64_t kTilingCtasPerSm = 16;
 
 // Entries follow the element types in the order of the enumeration.
 QuantizerEntry entry_of(QuantizerEntry first, int32_t type) {
@@ -244,8 +247,12 @@ nvfp4_status enqueue_group_tiling(const Site& site, const ScaleTiling& tiling,
   params.to = static_cast<uint8_t*>(tiling.to);
   params.groups = groups;
   params.blocks = static_cast<uint32_t>(tiling.scales);
-  return enqueue(site, kQuantizer_scale_groups,
-                 grid_of(site, tiling.rows, tiling.scales * kScaleBlock, false), &params, stream);
+  // The most tiles that the groups can have, each of 128 rows and of what the lanes of a warp take.
+  const int64_t most = std::min<int64_t>(groups.count, tiling.rows) + tiling.rows / kScaleTileRows;
+  const int64_t at_once = int64_t{site.sm_count} * kTilingCtasPerSm;
+  const auto ctas = static_cast<uint32_t>(std::min(most * ceil_div(tiling.scales, 32), at_once));
+  return enqueue(site, kQuantizer_scale_groups, {ctas, 1, kQuantizeThreads, 0, 1, false}, &params,
+                 stream);
 }
 
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,

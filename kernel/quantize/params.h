@@ -89,7 +89,7 @@ struct ScaleConvertParams {
 static_assert(sizeof(ScaleConvertParams) == 56 &&
               NVFP4_OFFSET_IS(ScaleConvertParams, to_tiles, 48));
 
-// Converts linear scales of all rows to 128x4 tiles. Each group begins a new tile.
+// Converts linear scales of the rows of groups to 128x4 tiles. Each group begins a new tile.
 struct ScaleGroupsParams {
   const uint8_t* from;
   uint8_t* to;

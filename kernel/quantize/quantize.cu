@@ -27,7 +27,7 @@
 // blocks, so a warp reads a run of 1 KiB (fp16) and writes one of 256 bytes. It loads its next
 // block while it works on one. Grids may start before earlier work has ended and wait themselves;
 // work that follows may start at once and waits likewise.
-#include "kernel/common/groups.cuh"
+#include "kernel/common/group_list.cuh"
 #include "kernel/helpers/empty_sum.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/quantize/four_over_six.cuh"
@@ -179,16 +179,27 @@ __device__ inline void convert_scales(const ScaleConvertParams& p) {
   }
 }
 
-// Warps walk the list of groups for each of their rows.
+// A CTA takes tile after tile of up to 128 rows of a group and 32 blocks. Other rows are not
+// touched.
 __device__ inline void tile_scales_of_groups(const ScaleGroupsParams& p) {
+  __shared__ GroupListMemory memory;
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const GroupList<kScaleTileRows> list{p.groups, (p.blocks + 31) / 32,
+                                       ptx::shared_address(&memory)};
   ptx::griddepcontrol_launch_dependents();
-  const Place place;
   ptx::griddepcontrol_wait();
-  for (uint32_t row = place.row; row < p.groups.m; row += place.row_step) {
-    uint32_t scale_row;
-    if (!scale_row_of(p.groups, row, &scale_row) || place.block >= p.blocks) continue;
-    p.to[scale_at(scale_row, place.block, p.blocks, true)] =
-        p.from[scale_at(row, place.block, p.blocks, false)];
+  if (warp == 0) list.make();
+  __syncthreads();
+  for (uint32_t index = blockIdx.x; index < list.all_tiles(); index += gridDim.x) {
+    const TileCoordinate tile = list.tile_at(index);
+    const uint32_t block = tile.weight_tile * 32 + lane;
+    const uint32_t rows = min(tile.row_end - tile.token_tile, kScaleTileRows);
+    if (block >= p.blocks) continue;
+#pragma unroll 8
+    for (uint32_t row = warp; row < rows; row += kQuantizeWarps) {
+      p.to[scale_at(tile.scale_row + row, block, p.blocks, true)] =
+          p.from[scale_at(tile.token_tile + row, block, p.blocks, false)];
+    }
   }
 }
 

@@ -30,6 +30,8 @@ struct Addresses {
     return smem + NVFP4_OFFSET_OF(Ring, token_scales) + stage * Tile::kTokenScaleBytes;
   }
 
+  __device__ uint32_t list() const { return smem + Tile::kListAt; }
+
   __device__ uint32_t full(uint32_t stage) const {
     return barriers() + NVFP4_OFFSET_OF(Barriers, full) + 8 * stage;
   }

@@ -36,14 +36,16 @@ struct StagingBuffers {
       Tile::kSeveralTiles ? (Tile::kWarpStagingBytes - kSumBytes) / kBoxBytes : kPieces;
   static constexpr uint32_t kWarpBytes = kSumBytes + kBoxes * kBoxBytes;
   static constexpr uint32_t kAt = Tile::kSeveralTiles ? Tile::kStagingAt : 0;
-  static_assert(kBoxes > 0 && Tile::kEpilogueWarps * kWarpBytes <=
-                                  (Tile::kSeveralTiles ? Tile::kStagingBytes : Tile::kStagingAt),
+  static_assert(kBoxes > 0 || (kGeneral && !Tile::kStoresByTma));
+  static_assert(Tile::kEpilogueWarps * kWarpBytes <=
+                    (Tile::kSeveralTiles ? Tile::kStagingBytes : Tile::kStagingAt),
                 "they lie in the ring, or in the staging buffers after it");
 
   uint32_t smem, epilogue_warp;
   __device__ uint32_t sums() const { return smem + kAt + epilogue_warp * kWarpBytes; }
   __device__ uint32_t box(uint32_t piece) const {
-    return sums() + kSumBytes + piece % kBoxes * kBoxBytes;
+    if constexpr (kBoxes == 0) return 0;  // a grouped product sends none
+    return sums() + kSumBytes + piece % max(kBoxes, 1u) * kBoxBytes;
   }
 };
 
@@ -60,7 +62,7 @@ struct Boxes {
 
   // Waits until the next box is free, which an earlier sub-tile may have used.
   __device__ void make_room() const {
-    if constexpr (Its::kBoxes < Its::kPieces) {
+    if constexpr (0 < Its::kBoxes && Its::kBoxes < Its::kPieces) {
       if (ptx::elect_sync()) ptx::cp_async_bulk_wait_group_read<Its::kBoxes - 1>();
       __syncwarp();
     }

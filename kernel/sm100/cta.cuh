@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernel/common/groups.cuh"
+#include "kernel/common/group_list.cuh"
 #include "kernel/sm100/addresses.cuh"
 #include "kernel/sm100/k_partition.cuh"
 #include "kernel/sm100/params.h"
@@ -25,6 +25,18 @@ __device__ const GroupParams& groups_of(const Sm100Params& p) {
   return reinterpret_cast<const Sm100GroupedParams&>(p).groups;
 }
 
+// The list of tiles of a grouped product, in shared memory.
+template <typename Tile>
+__device__ GroupList<Tile::kTokens> group_list(const Sm100Params& p, const Addresses<Tile>& at) {
+  return {groups_of<Tile>(p), p.tiles_n, at.list()};
+}
+template <typename Tile>
+__device__ TileCoordinate tile_of_index(const Sm100Params& p, const Addresses<Tile>& at,
+                                        uint32_t index) {
+  if constexpr (Tile::kGrouped) return group_list<Tile>(p, at).tile_at(index);
+  return tile_of<Tile>(p, index);
+}
+
 template <typename Tile>
 struct Cta {
   const Sm100Params& p;
@@ -34,15 +46,22 @@ struct Cta {
   uint32_t rank;  // rank in the cluster: its K partition, or its half of a pair
 
   static constexpr bool kIsPair = Tile::kCtas == 2;
+  static constexpr uint32_t kLog2RowBytes = 7;  // of a k-block's codes
+  static_assert(Tile::kK / 2 == 1 << kLog2RowBytes);
 
-  __device__ bool go_on() { return walk.go_on(p); }
+  // Moves to the next tile; false after the last one.
+  __device__ bool go_on() {
+    if (!walk.go_on()) return false;
+    walk.tile = tile_of_index<Tile>(p, at, walk.index());
+    return true;
+  }
   __device__ const TileCoordinate& tile() const { return walk.tile; }
   __device__ uint32_t first_token() const {
     return Tile::kGrouped ? tile().token_tile : tile().token_tile * Tile::kTokens;
   }
   // End of the rows of D that the tile may store.
   __device__ uint32_t row_end() const { return Tile::kGrouped ? tile().row_end : p.m; }
-  __device__ bool has_tile() const { return !Tile::kGrouped || tile().row_end != 0; }
+  __device__ bool has_tile() const { return !Tile::kGrouped || walk.iterations > 0; }
   // The host's alpha, or that of the tile's group.
   __device__ float alpha() const { return of_group<&GroupParams::alpha>(p.alpha); }
   // The same for the second sums of a gated product.
@@ -60,13 +79,37 @@ struct Cta {
   __device__ uint32_t scale_row() const {
     return Tile::kGrouped ? tile().scale_row : first_token();
   }
-  // Tokens that the MMAs multiply: all that exist, rounded up. Tensor memory columns beyond them
-  // keep their old contents, which are never stored.
-  __device__ uint32_t multiplied_tokens() const {
-    const uint32_t rows = Tile::kGrouped ? row_end() - first_token() : p.m;
-    return Tile::box_tokens(rows) * Tile::kCtas;
+  // Tokens that this CTA loads: all that exist, rounded up, or half of them in a pair.
+  __device__ uint32_t loaded_tokens() const {
+    return Tile::box_tokens(Tile::kGrouped ? row_end() - first_token() : p.m);
   }
-  __device__ uint32_t token_bytes() const { return Tile::box_tokens(p.m) * (Tile::kK / 2); }
+  // Tokens that the MMAs multiply. Tensor memory columns beyond them keep their old contents, which
+  // are never stored.
+  __device__ uint32_t multiplied_tokens() const { return loaded_tokens() * Tile::kCtas; }
+  // Blocks of 128 rows that have these tokens' scales.
+  __device__ uint32_t token_scale_blocks() const {
+    if constexpr (Tile::kTokenScaleBlocks == 1 || !Tile::kGrouped) return Tile::kTokenScaleBlocks;
+    return (multiplied_tokens() + kScaleTileRows - 1) / kScaleTileRows;
+  }
+  __device__ uint32_t token_bytes() const {
+    if constexpr (!Tile::kGrouped) return loaded_tokens() * (Tile::kK / 2);
+    return token_boxes() << p.log2_box_rows + kLog2RowBytes;
+  }
+  // Calls `load` for each box of the CTA's tokens, with its address in shared memory and first row.
+  // A tile of a grouped product has as many boxes as its rows need.
+  template <typename Load>
+  __device__ void each_box_of_tokens(uint32_t stage, const Load& load) const {
+    const uint32_t to = at.tokens(stage);
+    const uint32_t row = first_token() + (kIsPair ? rank * loaded_tokens() : 0);
+    if constexpr (Tile::kGrouped) {
+#pragma unroll 1
+      for (uint32_t i = 0; i < token_boxes(); ++i) {
+        load(to + (i << p.log2_box_rows + kLog2RowBytes), row + (i << p.log2_box_rows));
+      }
+    } else {
+      load(to, row);
+    }
+  }
   // First of the CTA's 128 weights.
   __device__ uint32_t first_weight() const {
     return tile().weight_tile * Tile::kWeights + (kIsPair ? rank * Tile::kCtaWeights : 0);
@@ -82,6 +125,9 @@ struct Cta {
   __device__ uint32_t accumulator_empty() const { return at.accumulator_empty(walk.accumulator()); }
 
  private:
+  __device__ uint32_t token_boxes() const {
+    return (loaded_tokens() + (1u << p.log2_box_rows) - 1) >> p.log2_box_rows;
+  }
   template <const float* GroupParams::*kAlphas>
   __device__ float of_group(float of_all) const {
     if constexpr (!Tile::kGrouped) return of_all;
@@ -89,11 +135,14 @@ struct Cta {
   }
 };
 
+// The first tile of a CTA of a grouped product, whose list is there.
 template <typename Tile>
 __device__ Cta<Tile> make_grouped_cta(const Sm100Params& p, uint32_t smem) {
   const KPartition<Tile> k = all_of_k<Tile>(p);
-  Cta<Tile> cta{p, {smem}, k, {{}, k.k_blocks}, 0};
-  grouped_tile_at<Tile::kTokens>(groups_of<Tile>(p), p.tiles_n, true, blockIdx.x, &cta.walk.tile);
+  Cta<Tile> cta{p, {smem}, k, {{}, k.k_blocks}, blockIdx.x % Tile::kCtas};
+  const GroupList<Tile::kTokens> list = group_list<Tile>(p, cta.at);
+  cta.walk.iterations = iterations_of<Tile>(list.all_tiles());
+  if (cta.has_tile()) cta.walk.tile = list.tile_at(cta.walk.index());
   return cta;
 }
 

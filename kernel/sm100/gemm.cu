@@ -100,7 +100,7 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
                epilogue_warp * 32 + lane, Tile::kEpilogueWarps * 32);
   }
   if (n_first >= p.n) {
-    if (Tile::kCtas == 1) return;
+    if (!Tile::kSeveralTiles) return;
     // This warp has no columns to store. It still waits until the sums are ready, and only then
     // releases the accumulator.
     wait_for_sums(cta);  // a CTA may not end before the last commit arrives at it
@@ -187,6 +187,14 @@ __device__ void begin(const Sm100Params& p, uint32_t smem) {
   }
 }
 
+// Makes the list of a grouped product. An earlier grid may still be writing the rows of the groups.
+template <typename Tile>
+__device__ void list_groups(const Sm100Params& p, uint32_t smem, uint32_t warp) {
+  ptx::griddepcontrol_wait();
+  if (warp == Tile::kMmaWarp) group_list<Tile>(p, {smem}).make();
+  __syncthreads();
+}
+
 // Initialises the barriers, issues the first loads unless begin() has done so, allocates tensor
 // memory and returns its address. On return, barriers and tensor memory are ready in every CTA of
 // the cluster.
@@ -230,7 +238,9 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
 // others, as far as the barriers permit.
 template <typename Tile, bool kGeneral, bool kScales>
 __device__ void run_role(Cta<Tile> cta, uint32_t tmem, uint32_t warp, uint32_t lane) {
-  if constexpr (Tile::kSeveralTiles) cta.walk.iterations = iterations_of_pair(cta.p);
+  if constexpr (Tile::kSeveralTiles && !Tile::kGrouped) {
+    cta.walk.iterations = iterations_of<Tile>(cta.p.tiles);
+  }
   const KTail<Tile> end{cta};
   if (warp == Tile::kProducerWarp) {
     // Lets the dependent grid start, now that this CTA has its tensor memory. A CTA of that grid on
@@ -279,8 +289,7 @@ __device__ void gemm_sm100(const Sm100Params& p) {
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const uint32_t smem = ptx::shared_address(shared);
   begin<Tile>(p, smem);
-  // An earlier grid may still be writing the row counts of the groups.
-  if (Tile::kGrouped) ptx::griddepcontrol_wait();
+  if constexpr (Tile::kGrouped) list_groups<Tile>(p, smem, warp);
   const Cta<Tile> cta = make_cta<Tile>(p, smem);
   if (!cta.has_tile()) return;
   const uint32_t tmem = set_up(cta, warp);

@@ -70,7 +70,7 @@ struct KTail {
     for (uint32_t i = 0; i < Tile::kMatrices; ++i) {
       clear_scales_beyond_k(cta.at.weight_scales(at.stage) + i * Tile::kWeightScaleBytes + from, k);
     }
-    for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
+    for (uint32_t i = 0; i < cta.token_scale_blocks(); ++i) {
       const uint32_t block_at = i * Tile::kSteps * kScaleTileBytes;
       clear_scales_beyond_k(cta.at.token_scales(at.stage) + block_at + from, k);
     }

@@ -34,7 +34,7 @@ __device__ void init_other_barriers(const Cta<Tile>& cta) {
     if (stage > 0) ptx::mbarrier_init(cta.at.full(stage), 1);
     ptx::mbarrier_init(cta.at.empty(stage), 1);  // commit: the MMAs have read the stage
   }
-  for (uint32_t i = 0; i < Tile::kCtas; ++i) {
+  for (uint32_t i = 0; i < (Tile::kSeveralTiles ? 2 : 1); ++i) {
     ptx::mbarrier_init(cta.at.accumulator_full(i), 1);  // commit: all MMAs of the tile are done
   }
   KTail<Tile>{cta}.init_barriers();
@@ -103,8 +103,10 @@ __device__ void load_tokens(const Cta<Tile>& cta, uint32_t k_block, uint32_t sta
   if constexpr (Tile::kCtas == 2) return load_tokens_of_pair(cta, k_block, stage);
   const Sm100Params& p = cta.p;
   const uint32_t bar = cta.at.full(stage);
-  ptx::cp_async_bulk_tensor_3d(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(k_block),
-                               cta.first_token(), cta.tile().batch, bar, p.token_policy);
+  cta.each_box_of_tokens(stage, [&](uint32_t to, uint32_t row) {
+    ptx::cp_async_bulk_tensor_3d(to, &p.tokens, cta.k.first_byte(k_block), row, cta.batch(), bar,
+                                 p.token_policy);
+  });
   const uint8_t* token_scales = p.token_scales;
   if (!Tile::kGrouped) token_scales += cta.tile().batch * p.token_scales_batch_bytes;
   static_assert(Tile::kCtas == 2 || Tile::kTokens <= kScaleTileRows,

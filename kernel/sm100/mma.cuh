@@ -85,7 +85,7 @@ struct MmaThread {
           weight_scales + Tile::kWeightScaleColumns,
           advance(at.weight_scales, Tile::kWeightScaleBytes + tile_at));
     }
-    for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
+    for (uint32_t i = 0; i < cta.token_scale_blocks(); ++i) {
       const uint32_t block_at = i * Tile::kSteps * kScaleTileBytes;
       ptx::tcgen05_cp_32x128b_warpx4<Tile::kCtaGroup>(token_scales + i * kScaleTileColumns,
                                                       advance(at.token_scales, block_at + tile_at));

@@ -52,9 +52,9 @@ template <typename Tile>
 __device__ void expect_stage_of_pair(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
   static_assert(2 * Tile::kStageBytes <= kMaxTransactionBytes);
   // A box of scales always has all tiles of a stage, including those beyond K.
-  constexpr uint32_t kScaleBytes = Tile::kWeightScaleBytes + Tile::kTokenScaleBytes;
+  const uint32_t scale_bytes = (1 + cta.token_scale_blocks()) * Tile::kWeightScaleBytes;
   const uint32_t bytes =
-      Tile::kWeightBytes + cta.token_bytes() + (kScaleBytes >> cta.p.log2_steps_per_scale_tile);
+      Tile::kWeightBytes + cta.token_bytes() + (scale_bytes >> cta.p.log2_steps_per_scale_tile);
   if (KTail<Tile>{cta}.is_in(k_block)) {
     ptx::mbarrier_arrive_expect_tx(cta.leads() ? cta.at.full(stage) : cta.at.k_tail_full(), bytes);
   } else if (cta.leads()) {
@@ -86,15 +86,16 @@ __device__ void load_weights_of_pair(const Cta<Tile>& cta, uint32_t k_block, uin
 template <typename Tile>
 __device__ void load_tokens_of_pair(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
   const Sm100Params& p = cta.p;
-  const uint32_t bar = full_of_pair(cta, k_block, stage), m = cta.first_token();
-  ptx::cp_async_bulk_tensor_3d_of_pair(cta.at.tokens(stage), &p.tokens, cta.k.first_byte(k_block),
-                                       m + cta.rank * Tile::box_tokens(cta.p.m), cta.tile().batch,
-                                       bar, p.token_policy);
-  for (uint32_t i = 0; i < Tile::kTokenScaleBlocks; ++i) {
-    load_scales_of_pair(
-        cta.at.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes, p.token_scale_map,
-        m / kScaleTileRows + i, scale_tiles(p, cta.k.first_step(k_block)),
-        p.token_scales_batch_bytes == 0 ? 0 : cta.tile().batch, bar, p.token_policy);
+  const uint32_t bar = full_of_pair(cta, k_block, stage);
+  cta.each_box_of_tokens(stage, [&](uint32_t to, uint32_t row) {
+    ptx::cp_async_bulk_tensor_3d_of_pair(to, &p.tokens, cta.k.first_byte(k_block), row, cta.batch(),
+                                         bar, p.token_policy);
+  });
+  for (uint32_t i = 0; i < cta.token_scale_blocks(); ++i) {
+    load_scales_of_pair(cta.at.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes,
+                        p.token_scale_map, cta.scale_row() / kScaleTileRows + i,
+                        scale_tiles(p, cta.k.first_step(k_block)),
+                        p.token_scales_batch_bytes == 0 ? 0 : cta.batch(), bar, p.token_policy);
   }
 }
 

@@ -21,7 +21,8 @@ struct Sm100Params {
   // Divisors for tiles of two CTAs (walk.cuh): tiles of a batch, tiles of a group of token tiles,
   // and tiles per weight tile in the last group.
   Divisor by_batch, by_group, by_last_group;
-  uint64_t token_policy;  // cache policy for loads of tokens and their scales, see below
+  uint64_t token_policy;   // cache policy for loads of tokens and their scales, see below
+  uint32_t log2_box_rows;  // of a grouped product: rows of a box of tokens
   // {N, M, L} of UINT16 or UINT32, or {M, N, L} by columns; box {32, 32, 1}, or half of its rows.
   TensorMap d_map;
   // For tiles of two CTAs: UINT64, rank 3 {tiles of a block, blocks of 128 rows, batches or 1}, box

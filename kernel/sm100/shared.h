@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Shared memory of the sm_100a kernel: the ring, the staging buffers of a CTA that computes several
-// tiles, then the barriers. Plain C++, no CUDA.
+// tiles, the list of a grouped product (kernel/common/group_list.h), then the barriers. Plain C++,
+// no CUDA.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +10,22 @@
 namespace nvfp4 {
 
 // Barriers, and the word that tcgen05.alloc writes. `load.cuh` says how many arrivals each counts.
-template <uint32_t kStages, uint32_t kCtas>
+template <uint32_t kStages, bool kSeveralTiles>
 struct Sm100Barriers;
 
-// Barriers of a CTA outside a pair, with or without split-K (split.cuh).
+// Barriers of a CTA that computes one tile, with or without split-K (split.cuh).
 template <uint32_t kStages>
-struct Sm100Barriers<kStages, 1> {
+struct Sm100Barriers<kStages, false> {
   uint64_t full[kStages], empty[kStages], accumulator_full[1];
   uint64_t k_tail_ready;
   uint64_t peers_ready, sums[8];
   uint32_t tmem_address, unused;
 };
 
-// Barriers of each CTA of a pair (pair.cuh).
+// Barriers of a CTA that computes several tiles: one CTA of a pair (pair.cuh), or of a grouped
+// product.
 template <uint32_t kStages>
-struct Sm100Barriers<kStages, 2> {
+struct Sm100Barriers<kStages, true> {
   uint64_t full[kStages], empty[kStages], accumulator_full[2], accumulator_empty[2];
   uint64_t k_tail_ready, k_tail_full;
   uint32_t tmem_address, unused;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernel/common/group_list.h"
 #include "kernel/common/hardware.h"
 #include "kernel/common/host_device.h"
 #include "kernel/common/scale_tile.h"
@@ -39,9 +40,15 @@ constexpr uint32_t kTokenStep = 16;
 //
 // In the entry for gated products (gated.cuh) a CTA has two matrices of weights, one from b and one
 // from b2, and an accumulator for each.
-template <uint32_t kTokensPerTile, uint32_t kCtasOfTile = 1, bool kGatedTile = false>
+//
+// In the entries for grouped products (common/group_list.cuh) the rows of a group begin anywhere,
+// and a token tile is numbered by its first row. K is unsplit. Threads store D, since a box would
+// write rows of the next group.
+template <uint32_t kTokensPerTile, uint32_t kCtasOfTile = 1, bool kGatedTile = false,
+          bool kGroupedTile = false>
 struct Sm100Tile {
   static constexpr bool kGated = kGatedTile;
+  static constexpr bool kGrouped = kGroupedTile;
   static constexpr uint32_t kMatrices = kGated ? 2 : 1;
   static constexpr uint32_t kCtas = kCtasOfTile;
   static constexpr uint32_t kCtaWeights = 128;
@@ -52,7 +59,6 @@ struct Sm100Tile {
   static constexpr uint32_t kK = 256;             // per stage: 128 bytes a row, one swizzle span
   static constexpr uint32_t kSteps = kK / kMmaK;  // MMAs per stage
   static constexpr bool kBatchInvariant = true;   // with unsplit K every tile adds step after step
-  static constexpr bool kGrouped = false;
 
   static constexpr uint32_t kTokenScaleBlocks = (kTokens + kScaleTileRows - 1) / kScaleTileRows;
   static constexpr uint32_t kWeightBytes = kCtaWeights * kK / 2;
@@ -76,25 +82,29 @@ struct Sm100Tile {
   static constexpr uint32_t kHalves = 2;
   static constexpr uint32_t kEpilogueWarps = 4 * kHalves;
 
-  // A pair computes one tile after the other, and its ring continues from tile to tile. So the
-  // epilogue has staging buffers outside the ring, as large as the stages leave room for
-  // (boxes.cuh).
-  static constexpr bool kSeveralTiles = kCtas == 2;
-  static constexpr uint32_t kWarpStagingBytes = kTokens == 256 ? 4096 : 3072;
+  // A pair, or a CTA of a grouped product, computes one tile after the other. Its ring continues
+  // from tile to tile. So the epilogue has staging buffers outside the ring, as large as the stages
+  // leave room for (boxes.cuh). A list of groups leaves less.
+  static constexpr bool kSeveralTiles = kCtas == 2 || kGrouped;
+  static constexpr uint32_t kWarpStagingBytes = kGrouped         ? 2048 * kMatrices
+                                                : kTokens == 256 ? 4096
+                                                                 : 3072;
   static constexpr uint32_t kStagingBytes = kSeveralTiles ? kEpilogueWarps * kWarpStagingBytes : 0;
+  static constexpr uint32_t kListBytes = kGrouped ? uint32_t(sizeof(GroupListMemory)) : 0;
 
   // As many stages as fit. The size of the barriers is computed for the number of stages that would
   // fit without them.
   static constexpr uint32_t kStages =
-      (kMaxSharedBytes - kStagingBytes -
-       uint32_t(sizeof(Sm100Barriers<kMaxSharedBytes / kStageBytes, kCtas>))) /
+      (kMaxSharedBytes - kStagingBytes - kListBytes -
+       uint32_t(sizeof(Sm100Barriers<kMaxSharedBytes / kStageBytes, kSeveralTiles>))) /
       kStageBytes;
 
   // Shared memory, offsets from a 1024-byte aligned base.
   using Ring = Sm100Ring<Sm100Tile, kStages>;
-  using Barriers = Sm100Barriers<kStages, kCtas>;
+  using Barriers = Sm100Barriers<kStages, kSeveralTiles>;
   static constexpr uint32_t kStagingAt = kStages * kStageBytes;
-  static constexpr uint32_t kBarriersAt = kStagingAt + kStagingBytes;
+  static constexpr uint32_t kListAt = kStagingAt + kStagingBytes;
+  static constexpr uint32_t kBarriersAt = kListAt + kListBytes;
   static constexpr uint32_t kSharedBytes = kBarriersAt + uint32_t(sizeof(Barriers));
 
   // Columns of tensor memory: accumulators, then scale slots, one per stage and step. A slot for
@@ -108,14 +118,15 @@ struct Sm100Tile {
   static constexpr uint32_t kScaleStages = kOverlap ? 1 : kStages;
   static constexpr uint32_t kScaleColumns = kScaleStages * kSteps * kStepColumns;
   // There are two accumulators if they fit, so that one tile is stored while the next accumulates.
+  static constexpr uint32_t kSumColumns = kMatrices * kTokens;
   static constexpr uint32_t kAccumulators =
-      kSeveralTiles && (kOverlap || 2 * kTokens + kScaleColumns <= kTmemColumns) ? 2 : 1;
+      kSeveralTiles && (kOverlap || 2 * kSumColumns + kScaleColumns <= kTmemColumns) ? 2 : 1;
   // First column of the second accumulator. Columns from there to kTokens belong to both, so the
   // next tile waits until the epilogue has read them. It reads them first.
-  static constexpr uint32_t kSecondAt = kOverlap ? kTmemColumns - kScaleColumns - kTokens : kTokens;
+  static constexpr uint32_t kSecondAt =
+      kOverlap ? kTmemColumns - kScaleColumns - kTokens : kSumColumns;
   static constexpr uint32_t kReleasingIterations = kOverlap ? 1 : kAccumulators;
-  static constexpr uint32_t kScaleColumnsAt =
-      kMatrices * (kTokens + (kAccumulators - 1) * kSecondAt);
+  static constexpr uint32_t kScaleColumnsAt = kSumColumns + (kAccumulators - 1) * kSecondAt;
   static constexpr uint32_t kColumnsUsed = kScaleColumnsAt + kScaleColumns;
   static constexpr uint32_t kColumnsAllocated = kColumnsUsed <= 256 ? 256 : 512;
 
@@ -129,7 +140,7 @@ struct Sm100Tile {
   // D is stored by TMA if its layout permits, otherwise by threads. With few tokens a warp has two
   // boxes, and nothing to convert while the second is stored. TMA then only takes longer, as others
   // have measured on a B200 (docs/notebook.md).
-  static constexpr bool kStoresByTma = kTokens >= 128 && !kGated;
+  static constexpr bool kStoresByTma = kTokens >= 128 && !kGated && !kGrouped;
 
   // A pair always initialises all barriers first: either CTA signals those of the other.
   static constexpr bool kAllBarriersFirst = NVFP4_ALL_BARRIERS_FIRST || kCtas == 2;
@@ -138,7 +149,8 @@ struct Sm100Tile {
   static constexpr bool kWorkspaceTokens = false;
   static constexpr bool kUe8m0Weights = true;  // and tokens
   // K partitions: 1, 2 or 4. Pairs are for problems that fill the machine without split-K.
-  static constexpr uint32_t kMaxSplit = kTokens <= 128 && kCtas == 1 && !kGated ? 4 : 1;
+  static constexpr uint32_t kMaxSplit =
+      kTokens <= 128 && kCtas == 1 && !kGated && !kGrouped ? 4 : 1;
   static constexpr uint32_t kDecodingWarps = 0;
 
   static_assert(!kGated || kCtas == 1);
@@ -165,20 +177,11 @@ struct Sm100Tile {
   using Sm100Tile_##weights##x##tokens = Sm100Tile<tokens, weights / 128>;
 #include "kernel/sm100/tiles.def"
 
-// A tile in the entries for grouped products (common/groups.cuh). The rows of a group begin
-// anywhere, so a token tile is numbered by its first row. K is unsplit. Threads store D, since a
-// box would write rows of the next group.
+// A tile in the entries for gated and for grouped products.
 template <typename Tile>
-struct Sm100Grouped : Tile {
-  static constexpr bool kGrouped = true;
-  static constexpr bool kStoresByTma = false;
-  static constexpr uint32_t kMaxSplit = 1;
-  static_assert(Tile::kCtas == 1 && !Tile::kSeveralTiles);
-};
-
-// A tile in the entries for gated products (gated.cuh).
+using Sm100Gated = Sm100Tile<Tile::kTokens, Tile::kCtas, true, Tile::kGrouped>;
 template <typename Tile>
-using Sm100Gated = Sm100Tile<Tile::kTokens, Tile::kCtas, true>;
+using Sm100Grouped = Sm100Tile<Tile::kTokens, Tile::kCtas, Tile::kGated, true>;
 
 // What each operation (kernel/common/operations.h) makes of a tile, whether its entry has the
 // general epilogue, and whether D has scales.

@@ -37,8 +37,8 @@ __device__ TileCoordinate tile_of(const Sm100Params& p, uint32_t index) {
   return tile_at(p, index);
 }
 
-// A pair computes every P-th tile, P being the number of pairs; any other CTA has one tile. Each
-// role walks on its own copy.
+// A pair computes every P-th tile, P being the number of pairs, and so does a CTA of a grouped
+// product. Any other CTA has one tile. Each role walks on its own copy.
 template <typename Tile>
 struct Walk {
   TileCoordinate tile;
@@ -47,16 +47,15 @@ struct Walk {
   uint32_t iterations = 1;                 // number of tiles of this CTA
   RingPosition<Tile::kStages> begin = {};  // position of the tile's first k-block
 
-  // Moves to the next tile; false after the last one.
-  __device__ bool go_on(const Sm100Params& p) {
-    if constexpr (Tile::kSeveralTiles) {
-      if (++iteration == iterations) return false;
-      begin = position(k_blocks);
-      tile = tile_of<Tile>(p, (blockIdx.x + iteration * gridDim.x) / Tile::kCtas);
-      return true;
-    }
-    return false;
+  // Moves to the next tile, whose coordinates the caller sets; false after the last one.
+  __device__ bool go_on() {
+    if constexpr (!Tile::kSeveralTiles) return false;
+    if (++iteration == iterations) return false;
+    begin = position(k_blocks);
+    return true;
   }
+  // Index of the current tile among those of the grid.
+  __device__ uint32_t index() const { return (blockIdx.x + iteration * gridDim.x) / Tile::kCtas; }
   // Ring position and phase of full[s] for a k-block of this tile, or for the one after its last.
   __device__ RingPosition<Tile::kStages> position(uint32_t k_block) const {
     const uint32_t all = begin.stage + k_block;
@@ -79,10 +78,11 @@ struct Walk {
   }
 };
 
-// Number of tiles of this pair.
-__device__ inline uint32_t iterations_of_pair(const Sm100Params& p) {
-  const uint32_t pair = blockIdx.x / 2, pairs = gridDim.x / 2;
-  return (p.tiles - pair + pairs - 1) / pairs;
+// How many of the grid's tiles this pair, or this CTA, computes.
+template <typename Tile>
+__device__ uint32_t iterations_of(uint32_t tiles) {
+  const uint32_t unit = blockIdx.x / Tile::kCtas, units = gridDim.x / Tile::kCtas;
+  return unit < tiles ? (tiles - unit + units - 1) / units : 0;
 }
 
 }  // namespace nvfp4

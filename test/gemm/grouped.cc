@@ -13,7 +13,10 @@ namespace {
 std::vector<GroupedTile> tiles() {
   if (is_mma_alone()) return mma_tiles();
   if (is_blackwell()) {
-    return {{"sm100_128x64x256", NVFP4_TYPE_NONE}, {"sm100_128x128x256", NVFP4_TYPE_NONE}};
+    return {{"sm100_128x64x256", NVFP4_TYPE_NONE},
+            {"sm100_128x128x256", NVFP4_TYPE_NONE},
+            {"sm100_256x128x256", NVFP4_TYPE_NONE},
+            {"sm100_256x256x256", NVFP4_TYPE_NONE}};
   }
   std::vector<GroupedTile> all = {
       {"sm90_128x32x256", NVFP4_TYPE_NONE},       {"sm90_f16_64x32x256", NVFP4_TYPE_F16},
@@ -154,6 +157,28 @@ TEST_CASE("grouped: a row finds its group among a thousand", "[grouped]") {
   require_bits_of_singles(gpu, tiles()[1], {{5, 8, 64, narrow_type()}, ends, 53});
 }
 
+// On 10.x the list has an entry for every three of these groups.
+TEST_CASE("grouped: a row finds its group among thousands", "[grouped]") {
+  USE_GPU_FOR_HALVES(gpu);
+  std::vector<int32_t> counts(2100, 0);
+  for (const size_t group : {0, 4, 5, 1023, 1500, 2098}) counts[group] = 1 + int32_t(group % 3);
+  const int way = GENERATE(0, 1, 2, 3);
+  if ((way == 1 || way == 2) && !is_blackwell()) return;
+  const GroupedSizes counted{3 * 2100, 72, 64, narrow_type()};
+  GroupedProblem problem(counted, counts, 70);
+  if (way < 3) {
+    std::vector<int32_t> ends = counts;
+    for (size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
+    problem = GroupedProblem({ends.back() + 2, 72, 64, narrow_type()}, ends, 70);
+  } else {
+    problem.capacity = 3;
+  }
+  if (way >= 1 && is_blackwell()) problem.tokens.a.layout = NVFP4_SCALE_LAYOUT_128X4;
+  problem.scales_turned = way == 2;
+  CAPTURE(way);
+  require_bits_of_singles(gpu, tiles()[1], problem);
+}
+
 TEST_CASE("grouped: ends that fall or are negative or pass M are cut", "[grouped]") {
   USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = EACH_GROUPED_TILE;
@@ -184,6 +209,8 @@ TEST_CASE("grouped: few rows beyond a group's are multiplied", "[grouped]") {
   DeviceGrouped device(gpu, problem);
   run_grouped(device);
   CHECK(emulator.counter("macs") == (16 + 48) * 128 * 64);
+  // A box has the 32 rows that hold 21. One group has one, the other two.
+  CHECK(emulator.counter("tma_bytes") == (2 * 128 + (1 + 2) * 32) * 128);
 }
 
 TEST_CASE("grouped: a NaN in a group's rows stays there", "[grouped]") {

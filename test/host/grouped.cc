@@ -374,19 +374,38 @@ TEST_CASE("grouped: tokens in 16 bits have tiles of mma.sync and an SM has as ma
 
 TEST_CASE("grouped: on 10.x linear scales become tiles of which each group begins one",
           "[grouped]") {
+  constexpr int32_t kMany = 1 << 16;
   Experts few;
   const nvfp4_plan_info info = few.plan(100);
   CHECK(std::string(info.variant) == "sm100_128x64x256");
-  CHECK(info.grid_ctas == 8 * 32);
+  CHECK(info.grid_ctas == 132);  // they compute one tile after the other
+  CHECK(few.plan(100, kMany).grid_ctas == 8 * 32);
   CHECK(info.workspace_bytes == 8 * 128 * 7168 / 16);
   CHECK(info.store == NVFP4_STORE_THREADS);
   uint64_t bytes = 0;
   CHECK(nvfp4_grouped_workspace_bytes(&few.grouped, 100, &bytes) == NVFP4_SUCCESS);
   CHECK(bytes == info.workspace_bytes);
-  Experts many(1000);
-  CHECK(std::string(many.plan(100).variant) == "sm100_128x128x256");
-  many.gemm.variant = "sm100_256x128x256";
-  CHECK(many.supported(100) == NVFP4_STATUS_INVALID_VALUE);
+  Experts many(1000);  // 125 rows a group: a pair of CTAs has 256 columns
+  CHECK(std::string(many.plan(100).variant) == "sm100_256x128x256");
+  CHECK(many.plan(100, kMany).grid_ctas == 2 * (8 + 992 / 128) * 16);
+  many.grouped.rows_hint = 64;
+  CHECK(std::string(many.plan(100).variant) == "sm100_128x64x256");
+  many.grouped.rows_hint = 129;
+  CHECK(std::string(many.plan(100).variant) == "sm100_256x256x256");
+  many.gemm.variant = "sm100_128x128x256";
+  CHECK(many.supported(100) == NVFP4_SUCCESS);
+}
+
+// DeepEP's layout: most rows that there could be never are.
+TEST_CASE("grouped: COUNTS launches on 10.x as many CTAs as run at once", "[grouped]") {
+  Experts x(18 * 4096);
+  x.gemm.l = 18;
+  x.grouped.rows_kind = NVFP4_ROWS_COUNTS, x.grouped.capacity = 4096, x.grouped.rows_hint = 28;
+  CHECK(std::string(x.plan(100, 148).variant) == "sm100_128x64x256");
+  CHECK(x.plan(100, 148).grid_ctas == 148);
+  CHECK(x.plan(100, 148).tiles == 18 * 64 * 32);
+  x.grouped.rows_hint = 0;
+  CHECK(x.plan(100, 149).grid_ctas == 148);  // pairs
 }
 
 TEST_CASE("grouped: explain says groups and their tiles in a buffer that is large enough",

@@ -189,7 +189,7 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
   CHECK(starting_with(once, "call cuLibraryLoadData").size() == 3);
   constexpr size_t kQuantizerKernels = 26, kTiles = 8;
   constexpr size_t kMma = kTiles + 2 * 3;  // of grouped products, which serve for gated ones, too
-  constexpr size_t kSm100 = 12 + 4 + 2 + 1;  // of grouped products, gated ones and both
+  constexpr size_t kSm100 = 12 + 8 + 2 + 1;  // of grouped products, gated ones and both
   for (const char* entry : {"128x64", "128x128", "256x128", "256x256"}) {
     for (const char* kind : {" ", "_plain ", "_scaled "}) {
       CHECK(starting_with(once, std::string("call cuLibraryGetKernel library=1 name=") +

@@ -53,7 +53,7 @@ def way(instructions, labels, through, inside_of):
 
 
 def stores_of_threads(instructions, part, rows):
-    """Stores of 16 bytes a lane of so many rows: those of a width follow each other."""
+    """Groups of stores of 16 bytes a lane of so many rows. Those of a width follow each other."""
     number = rows * 32 * 2 // 512
     groups, last = [], None
     for i in named(instructions, part, "STG.E.128"):
@@ -64,7 +64,7 @@ def stores_of_threads(instructions, part, rows):
             groups.append([])
         groups[-1].append(i)
         last = i
-    return next((group for group in groups if len(group) == number), [])
+    return [group for group in groups if len(group) == number] or [[]]
 
 
 def general(instructions, labels, loop, load, rows):
@@ -83,7 +83,7 @@ def sub_tile(instructions, labels, loop, load):
     for kind, mark in TYPES.items():
         first = named(instructions, (load, loop[1]), mark)[:1]
         paths = [[load] + first + stores for stores in
-                 (tma or [stores_of_threads(instructions, (load, loop[1]), 32)])]
+                 (tma or stores_of_threads(instructions, (load, loop[1]), 32))]
         trips = [trip(instructions, labels, loop, path) for path in paths]
         ways = [way(instructions, labels, path, loop) for path in paths]
         found = trips if any(trips) else ways
@@ -107,7 +107,8 @@ def share(instructions, labels, load, part, what):
     stores = stores_of_threads(instructions, (load, part[1]), rows_at(instructions, load))
     for kind, mark in TYPES.items():
         first = named(instructions, (load, part[1]), mark)[:1]
-        yield f"{what}, {kind}", way(instructions, labels, through + first + stores, part)
+        ways = [way(instructions, labels, through + first + group, part) for group in stores]
+        yield f"{what}, {kind}", min(filter(None, ways), default=None)
 
 
 def general_rows(instructions, labels):
@@ -134,8 +135,9 @@ def scaled_rows(instructions, labels):
 
 def plain_rows(instructions, labels):
     """One tensor memory load follows the other: of what a share sends, of what it keeps, of
-    sub-tiles."""
-    every = loops(instructions, labels)
+    sub-tiles. A loop that waits for a barrier is one over tiles."""
+    every = [loop for loop in loops(instructions, labels)
+             if not named(instructions, loop, "SYNCS.PHASECHK")]
     whole = (0, len(instructions) - 1)
     loads = named(instructions, whole, "LDTM")
     put = fenced = None
