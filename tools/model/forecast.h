@@ -34,14 +34,15 @@ Forecast forecast(const Machine& machine, const Shape& shape);
 std::string binding(const Machine& machine, const Kernel& kernel, const Shape& shape);
 
 struct Groups {
-  int64_t count, m, n, k;  // of each group
+  std::vector<int64_t> rows;  // of each group
+  int64_t n, k;
+  int64_t hint;  // rows of a usual group; 0: the mean
   double published_us;
 };
+Groups even_groups(int64_t count, int64_t rows, int64_t n, int64_t k, double published_us);
 
-// Masked NVFP4 products, B200 class, two sources that are named there.
+// NVFP4 products, B200 class, three sources that are named there.
 const std::vector<Groups>& published_groups();
-// Rows of each group that a masked product has room for: of those published ones, and the default.
-constexpr int64_t kCapacity = 4096;
 
 // The layers of bench/experts.def.
 struct Layer {
@@ -51,20 +52,17 @@ struct Layer {
 const std::vector<Layer>& expert_layers();
 
 struct GroupedForecast {
-  std::string kernel;     // the entry that takes less
-  double us = 1e300;      // rows by their ends, scales in 128x4 tiles
-  double counts_us = 0;   // rows by counts: a CTA for every tile that could exist
+  std::string kernel;     // the entry that takes least
+  double us = 1e300;      // scales of tokens in 128x4 tiles
   double linear_us = 0;   // beside `us`: a kernel that tiles linear scales of the tokens
   double reading_us = 0;  // of all weights and their scales, at the rate of DRAM
-  int64_t ctas = 0, counts_ctas = 0;  // of the launch
+  int64_t ctas = 0;       // of the launch, however many rows there could be
+  std::vector<std::pair<std::string, double>> each;  // of every entry
 };
 GroupedForecast grouped_forecast(const Machine& machine, const Groups& groups);
 
-// Microseconds of a CTA that finds no tile, for its SM: it walks the whole list.
-double empty_cta_us(const Machine& machine, int64_t groups);
-// Microseconds of a kernel before the product that puts linear scales into 128x4 tiles. `groups`:
-// whose list it walks for each row, or 0.
-double tiling_us(const Machine& machine, int64_t groups, int64_t rows, int64_t k);
+// Microseconds of a kernel before the product that puts linear scales into 128x4 tiles.
+double tiling_us(const Machine& machine, const std::vector<int64_t>& groups, int64_t k);
 
 // Gated products: shape.n columns of D, each of two rows of weights.
 struct GatedForecast {

@@ -12,11 +12,19 @@ namespace model {
 
 struct Shape {
   int64_t m, n, k;
+  // A grouped product has the rows of each group, which has n weights of its own. m is then unused.
+  std::vector<int64_t> groups = {};
 };
 
 // One operand of a stage, of one CTA.
 struct Operand {
   double code_bytes = 0, scale_bytes = 0, copies = 1, row_bytes = 128;
+};
+
+// What depends on the rows of a tile of a grouped product.
+struct RowsOfTile {
+  Operand tokens;
+  double stage_clocks = 0, latency_clocks = 0, epilogue_clocks = 0, stored_bytes = 0;
 };
 
 // A unit is what computes a tile together: a CTA, or a pair of cta_group::2.
@@ -36,10 +44,13 @@ struct Kernel {
   double start_clocks = 0;  // until the first copy is asked for
   double map_clocks = -1;   // until the first tensor map is asked for; -1: with the first copy
   double epilogue_clocks = 0;
-  double stored_bytes = 0;  // by a CTA, of D
-  double exchange_ns = 0;   // parts of a tile meet
-  double tokens_ns = 0;     // since the start, until tokens may be read
-  bool persistent = false;  // units take tiles in turn, loads run ahead
+  double stored_bytes = 0;   // by a CTA, of D
+  double exchange_ns = 0;    // parts of a tile meet
+  double tokens_ns = 0;      // since the start, until tokens may be read
+  bool persistent = false;   // units take tiles in turn, loads run ahead
+  double search_clocks = 0;  // of each role, until it knows its next tile
+  // Of a grouped product, for tiles of 1 to 16 rows, of 17 to 32, ..
+  std::vector<RowsOfTile> by_rows;
   int accumulators = 1;
   double shared_part = 0;  // of an epilogue before the next tile, where accumulators overlap
   int64_t units = 0;       // at once; 0: as many as the machine holds
@@ -47,9 +58,11 @@ struct Kernel {
   bool weights_fastest = false;     // neighbouring units differ in weights
   int64_t token_group = INT64_MAX;  // tiles of tokens that are taken with all weights, in turn
 
+  int64_t token_tiles(int64_t rows) const { return (rows + tile_tokens - 1) / tile_tokens; }
   int64_t tiles(const Shape& shape) const {
-    return ((shape.m + tile_tokens - 1) / tile_tokens) *
-           ((shape.n + tile_weights - 1) / tile_weights);
+    int64_t rows_of_tiles = shape.groups.empty() ? token_tiles(shape.m) : 0;
+    for (const int64_t rows : shape.groups) rows_of_tiles += token_tiles(rows);
+    return rows_of_tiles * ((shape.n + tile_weights - 1) / tile_weights);
   }
 };
 
@@ -89,11 +102,12 @@ Kernel sm100_split(const Machine& machine, Kernel kernel, Tail tail, int parts, 
 // The entry for gated products of a tile with so many tokens. Its weights are columns of D, each of
 // which has two rows of weights.
 Kernel sm100_gated(const Machine& machine, int64_t tile_tokens, int64_t m);
-// The entry for grouped products of a tile with so many tokens, D in bf16: it walks a list of
-// groups before its first load. `rows`: of a group.
-Kernel sm100_grouped(const Machine& machine, int64_t tile_tokens, int64_t groups, int64_t rows);
-// Nanoseconds of that walk over so many groups, all of which lie in the L2.
-double walk_ns(const Machine& machine, int64_t groups);
+// The plain entries for grouped products, by tokens and then weights of a tile, D in bf16. A CTA
+// makes a list of `groups` before its first load. A box of tokens has `usual_rows`, or all that a
+// tile has.
+std::vector<Kernel> sm100_grouped(const Machine& machine, int64_t groups, int64_t usual_rows);
+// Nanoseconds to make that list, the rows of all groups being in the L2.
+double list_ns(const Machine& machine, int64_t groups);
 // gau-nernst/gpu-mode-kernels, nvidia/nvfp4_gemm: tiles of 128 weights, whole, or two parts whose
 // sums meet in memory by atomic additions.
 Kernel public_ladder(const Machine& machine, int tokens, int parts);

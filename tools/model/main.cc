@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // build/model: times of kernels on a B200 from parameters.def, and what they are worth
 // (docs/model.md).
+#include <algorithm>
 #include <cstdio>
 #include <string>
 
@@ -167,25 +168,24 @@ void print_overlap() {
 // Masked products of others; then the layers of bench/experts.def.
 void print_grouped() {
   std::printf("# us on a B200 by the model, grouped products, beside published times of others\n");
-  std::printf("# us: rows by their ends; counts_us: by counts, with room for %lld rows a group;\n",
-              static_cast<long long>(kCapacity));
-  std::printf("# linear_us: beside either, where the tokens' scales are linear\n");
   std::printf(
-      "groups,m,n,k,entry,us,counts_us,linear_us,ctas,counts_ctas,reading_us,published_us\n");
+      "# us: by ends as by counts; linear_us: beside it, if the tokens' scales are linear\n");
+  std::printf("groups,most_rows,n,k,entry,us,linear_us,ctas,reading_us,published_us,each\n");
   const auto print_row = [](const Groups& g) {
     const GroupedForecast f = grouped_forecast(kB200, g);
-    std::printf("%d,%d,%d,%d,%s,%.1f,%.1f,%.1f,%lld,%lld,%.1f", int(g.count), int(g.m), int(g.n),
-                int(g.k), f.kernel.c_str(), f.us, f.counts_us, f.linear_us,
-                static_cast<long long>(f.ctas), static_cast<long long>(f.counts_ctas),
-                f.reading_us);
-    if (g.published_us > 0) std::printf(",%.0f", g.published_us);
+    std::printf("%d,%d,%d,%d,%s,%.1f,%.1f,%lld,%.1f", int(g.rows.size()),
+                int(*std::max_element(g.rows.begin(), g.rows.end())), int(g.n), int(g.k),
+                f.kernel.c_str(), f.us, f.linear_us, static_cast<long long>(f.ctas), f.reading_us);
+    std::printf(g.published_us > 0 ? ",%.1f" : ",-", g.published_us);
+    for (const auto& [name, us] : f.each) std::printf(",%.1f", us);
     std::printf("\n");
     std::fflush(stdout);
   };
   for (const Groups& g : published_groups()) print_row(g);
   for (const Layer& layer : expert_layers()) {
     std::printf("# %s\n", layer.name.c_str());
-    for (const int64_t rows : {4, 32, 128}) print_row({layer.experts, rows, layer.n, layer.k, 0});
+    for (const int64_t rows : {4, 32, 128})
+      print_row(even_groups(layer.experts, rows, layer.n, layer.k, 0));
   }
 }
 

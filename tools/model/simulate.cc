@@ -23,6 +23,18 @@ struct Work {
   int64_t launch, tile, first_stage, stages;
 };
 
+// A group's first tile and first token tile, counted over all groups.
+struct Group {
+  int64_t first, token_tile, rows;
+};
+
+// What the copies and the products of a tile depend on.
+struct Tile {
+  int64_t weights, tokens;  // number of the tile of each operand
+  double n;                 // rows of weights from the tile's first one on
+  int64_t rows;             // of tokens
+};
+
 enum class Event { kStart, kAsk, kArrive, kReady, kFree, kProduct, kRelease, kEnd };
 
 struct Entry {
@@ -73,12 +85,18 @@ class Simulation {
         n_(shape.n),
         token_tiles_(ceil_div(shape.m, kernel.tile_tokens)),
         weight_tiles_(ceil_div(shape.n, kernel.tile_weights)),
-        works_(limited(token_tiles_ * weight_tiles_ * kernel.split, waves)),
+        works_(limited(kernel.tiles(shape) * kernel.split, waves)),
         k_stages_(ceil_div(shape.k, kernel.stage_k)),
         memory_(machine, size_t(most_units()), kernel.width),
         units_(size_t(units_at_once())),
-        parts_(size_t(token_tiles_ * weight_tiles_ * many.count)),
-        launched_(size_t(many.count), Launched{works_, -1, {}, {}}) {}
+        parts_(size_t(kernel.tiles(shape) * many.count)),
+        launched_(size_t(many.count), Launched{works_, -1, {}, {}}) {
+    int64_t token_tiles = 0;
+    for (const int64_t rows : shape.groups) {
+      groups_.push_back({token_tiles * weight_tiles_, token_tiles, rows});
+      token_tiles += k_.token_tiles(rows);
+    }
+  }
 
   Result run() {
     for (size_t u = 0; u < units_.size(); ++u) push(0, u, Event::kStart, 0);
@@ -173,16 +191,41 @@ class Simulation {
     return false;
   }
 
-  // Rows beyond the matrix are filled with zeros, which are never read.
-  std::vector<Copy> copies(const Work& work, int64_t stage) const {
+  Tile tile_of(int64_t number) const {
+    if (!groups_.empty()) return tile_of_group(number);
     const bool by_weights = k_.weights_fastest;
     // All weights for each group of token tiles, tokens fastest.
     const int64_t high = std::min(k_.token_group, token_tiles_);
-    const int64_t first = work.tile / (high * weight_tiles_) * high;
-    const int64_t rest = work.tile - first * weight_tiles_;
+    const int64_t first = number / (high * weight_tiles_) * high;
+    const int64_t rest = number - first * weight_tiles_;
     const int64_t here = std::min(high, token_tiles_ - first);
-    const int64_t weights = by_weights ? work.tile % weight_tiles_ : rest / here;
-    const int64_t tokens = by_weights ? work.tile / weight_tiles_ : first + rest % here;
+    const int64_t weights = by_weights ? number % weight_tiles_ : rest / here;
+    const int64_t tokens = by_weights ? number / weight_tiles_ : first + rest % here;
+    return {weights, tokens, double(n_ - weights * k_.tile_weights),
+            rows_ - tokens * k_.tile_tokens};
+  }
+
+  // Tokens fastest within a group, as kernel/common/group_list.cuh has it.
+  Tile tile_of_group(int64_t number) const {
+    const auto later = std::upper_bound(groups_.begin(), groups_.end(), number,
+                                        [](int64_t n, const Group& g) { return n < g.first; });
+    const Group& group = *(later - 1);
+    const int64_t here = k_.token_tiles(group.rows), at = number - group.first;
+    const int64_t weights = at / here, tokens = at % here;
+    return {(later - 1 - groups_.begin()) * weight_tiles_ + weights, group.token_tile + tokens,
+            double(n_ - weights * k_.tile_weights), group.rows - tokens * k_.tile_tokens};
+  }
+
+  // NULL unless the product is grouped.
+  const RowsOfTile* rows_of(const Work& work) const {
+    if (groups_.empty()) return nullptr;
+    const int64_t rows = std::min(tile_of(work.tile).rows, k_.tile_tokens);
+    return &k_.by_rows[size_t(rows - 1) / 16];
+  }
+
+  // Rows beyond the matrix are filled with zeros, which are never read.
+  std::vector<Copy> copies(const Work& work, int64_t stage) const {
+    const Tile of_tile = tile_of(work.tile);
     const auto key = [&](uint64_t operand, int64_t tile) {
       return operand << 62 | uint64_t(work.launch) << 54 | uint64_t(tile) << 32 |
              uint64_t(work.first_stage + stage);
@@ -192,9 +235,12 @@ class Simulation {
       const double bytes = of.code_bytes * std::min(1.0, rows / all) + of.scale_bytes;
       if (bytes > 0) copies.push_back({name, bytes, of.copies, of.row_bytes});
     };
-    add(key(1, weights), k_.weights, double(n_ - weights * k_.tile_weights),
-        double(k_.tile_weights));
-    add(key(2, tokens), k_.tokens, double(rows_ - tokens * k_.tile_tokens), double(k_.tile_tokens));
+    add(key(1, of_tile.weights), k_.weights, of_tile.n, double(k_.tile_weights));
+    if (const RowsOfTile* const rows = rows_of(work)) {
+      add(key(2, of_tile.tokens), rows->tokens, 1, 1);
+    } else {
+      add(key(2, of_tile.tokens), k_.tokens, double(of_tile.rows), double(k_.tile_tokens));
+    }
     return copies;
   }
 
@@ -219,7 +265,10 @@ class Simulation {
     push(stage.ticket.at, u, Event::kArrive, unit.asked);
     unit.stages.push_back(stage);
     ++unit.asked;
-    unit.loader_free = now + ns((k_.weights.copies + k_.tokens.copies) * m_.copy_issue);
+    const bool last = unit.asked == unit.begin[unit.asking + 1];
+    const RowsOfTile* const rows = rows_of(work);
+    const double copied = k_.weights.copies + (rows ? rows->tokens.copies : k_.tokens.copies);
+    unit.loader_free = now + ns(copied * m_.copy_issue + (last ? k_.search_clocks : 0));
     if (ready()) push(unit.loader_free, u, Event::kAsk, 0);
   }
 
@@ -262,15 +311,18 @@ class Simulation {
       // what it shares with the tile before has been read.
       if (first && int64_t(unit.multiplying) - unit.ended >= k_.accumulators) return;
       if (first && k_.shared_part > 0 && int64_t(unit.multiplying) > unit.released) return;
+      const RowsOfTile* const rows = rows_of(unit.work[unit.multiplying]);
+      const double clocks = rows ? rows->stage_clocks : k_.stage_clocks;
       const double begin = std::max(now, unit.thread_free);
       unit.thread_free = begin + ns(k_.issue_clocks);
-      unit.matrix_free = std::max(begin, unit.matrix_free) + ns(k_.stage_clocks);
-      unit.matrix_busy += ns(k_.stage_clocks);
-      const double visible = unit.matrix_free + ns(k_.latency_clocks);
+      unit.matrix_free = std::max(begin, unit.matrix_free) + ns(clocks);
+      unit.matrix_busy += ns(clocks);
+      const double visible = unit.matrix_free + ns(rows ? rows->latency_clocks : k_.latency_clocks);
       push(visible, u, Event::kFree, index);
       ++unit.multiplied;
-      if (unit.multiplied == unit.begin[unit.multiplying + 1])
-        push(visible, u, Event::kProduct, int64_t(unit.multiplying));
+      if (unit.multiplied < unit.begin[unit.multiplying + 1]) continue;
+      unit.thread_free += ns(k_.search_clocks);
+      push(visible, u, Event::kProduct, int64_t(unit.multiplying));
     }
   }
 
@@ -281,15 +333,18 @@ class Simulation {
     std::vector<size_t>& parts = parts_[size_t(of.launch * token_tiles_ * weight_tiles_ + of.tile)];
     parts.push_back(u);
     if (int64_t(parts.size()) < k_.split) return;
+    const RowsOfTile* const rows = rows_of(of);
+    const double clocks = rows ? rows->epilogue_clocks : k_.epilogue_clocks;
+    const double bytes = rows ? rows->stored_bytes : k_.stored_bytes;
     for (const size_t part : parts) {
       Unit& unit = units_[part];
       const double begin = std::max(now, unit.epilogue_free);
-      if (k_.shared_part > 0)
-        push(begin + ns(k_.epilogue_clocks) * k_.shared_part, part, Event::kRelease, 0);
-      store_free_ = std::max(store_free_, now) + k_.stored_bytes * k_.width / m_.store_rate;
-      const double stored = begin + ns(k_.epilogue_clocks) + k_.exchange_ns;
+      if (k_.shared_part > 0) push(begin + ns(clocks) * k_.shared_part, part, Event::kRelease, 0);
+      store_free_ = std::max(store_free_, now) + bytes * k_.width / m_.store_rate;
+      const double stored = begin + ns(clocks) + k_.exchange_ns;
       unit.epilogue_free = std::max(stored, store_free_);
       push(unit.epilogue_free, part, Event::kEnd, 0);
+      unit.epilogue_free += ns(k_.search_clocks);
     }
   }
 
@@ -319,6 +374,7 @@ class Simulation {
   const Kernel& k_;
   const Launches many_;
   const int64_t rows_, n_, token_tiles_, weight_tiles_, works_, k_stages_;
+  std::vector<Group> groups_;
   Memory memory_;
   std::vector<Unit> units_;
   std::vector<std::vector<size_t>> parts_;  // of a tile: the units whose part is done
@@ -336,7 +392,7 @@ constexpr int64_t kWaves = 16;
 Result replay(const Machine& m, const Kernel& k, const Shape& shape) {
   const int64_t units = k.units > 0 ? k.units : int64_t(m.sms) / k.width;
   const int64_t waves = ceil_div(k.tiles(shape) * k.split, units);
-  if (waves <= kWaves) return Simulation(m, k, shape, {}).run();
+  if (waves <= kWaves || !shape.groups.empty()) return Simulation(m, k, shape, {}).run();
   const Result half = Simulation(m, k, shape, {}, kWaves / 2).run();
   Result all = Simulation(m, k, shape, {}, kWaves).run();
   const double more = double(waves - kWaves) / double(kWaves / 2);

@@ -12,6 +12,13 @@ namespace {
 constexpr int kSubTile = 32;                            // tokens of a load of tensor memory
 constexpr int kHalves = nvfp4::Sm100Tile<64>::kHalves;  // warps of a lane band
 
+// Clocks of the list of groups (kernel/common/group_list.cuh) by machine code of 2026-11-29: for 32
+// groups, to ask for their rows; for each lane's first entry, and for every other one of it; for 16
+// shuffles that add and compare over the lanes. Then those of a search: each of its steps, and all
+// else.
+constexpr double kListCopy = 35, kListLanes = 181, kListEntry = 83, kListSums = 480;
+constexpr double kSearchStep = 66, kSearch = 190;
+
 struct Issued {
   const char* kernel;
   double first_load, first_map, k_block;
@@ -148,27 +155,54 @@ Kernel sm100_gated(const Machine& machine, int64_t tile_tokens, int64_t m) {
   throw std::invalid_argument("no gated entry of this tile");
 }
 
-// A warp takes 32 groups a step: it reads how many rows they have, and finds its tile by two sums
-// over its lanes, a maximum, and what the lane that has the tile knows.
-double walk_ns(const Machine& m, int64_t groups) {
-  return rounds(groups, 32) * (m.copy_latency - m.hit_saves + m.group_step / m.clock);
+double list_ns(const Machine& m, int64_t groups) {
+  const double entries = double((groups + 31) / 32 | 1);  // of a lane
+  const double clocks =
+      rounds(groups, 32) * kListCopy + kListLanes + (entries - 1) * kListEntry + kListSums;
+  return m.copy_latency - m.hit_saves + clocks / m.clock;
 }
 
-// The walk of a tile in the middle: half of the groups come before it.
-Kernel sm100_grouped(const Machine& m, int64_t tile_tokens, int64_t groups, int64_t rows) {
-  for (Kernel k : sm100_kernels(m, Tail::kEngine, rows)) {
-    if (k.width != 1 || k.tile_tokens != tile_tokens) continue;
-    take_issue(&k, "_grouped_plain");
-    const double walk = m.clock * walk_ns(m, (groups + 1) / 2);
-    k.start_clocks += walk;
-    k.map_clocks += walk;
-    const std::string entry = k.name + "_grouped_plain";
-    k.epilogue_clocks =
-        rounds(tile_tokens, kSubTile * kHalves) * tail_clocks(entry, "a sub-tile, bf16");
-    k.name += "_grouped";
-    return k;
+// Half of the rows in a pair. The host chooses the box for usual groups (host/family/sm100.cc).
+template <typename Tile>
+Kernel grouped_kernel(const Machine& m, int64_t groups, int64_t usual_rows) {
+  constexpr int64_t kCtas = Tile::kCtas, kStep = nvfp4::kTokenStep;
+  Kernel k = sm100_kernel<Tile>(m, "_grouped_plain", Tile::kTokens);
+  const std::string entry = k.name + "_grouped_plain";
+  k.name += "_grouped";
+  k.start_clocks += m.clock * list_ns(m, groups);
+  k.search_clocks = kSearch;
+  for (int64_t left = groups; left > 1; left = (left + 1) / 2) k.search_clocks += kSearchStep;
+  k.start_clocks += k.search_clocks;
+  int64_t box = kStep;
+  while (box < Tile::kCtaTokens && box * kCtas < usual_rows) box *= 2;
+  const double sub_tile = tail_clocks(entry, "a sub-tile, bf16");
+  for (int64_t rows = kStep; rows <= Tile::kTokens; rows += kStep) {
+    RowsOfTile of;
+    const double boxes = rounds(rows / kCtas, box), blocks = rounds(rows, nvfp4::kScaleTileRows);
+    of.tokens = {boxes * double(box) * Tile::kK / 2, blocks * Tile::kWeightScaleBytes,
+                 boxes + blocks};
+    const Mma mma{int(Tile::kWeights), int(rows), int(kCtas), false, 1 + int(blocks)};
+    of.stage_clocks = Tile::kSteps * interval(m, mma);
+    of.latency_clocks = latency(mma) - interval(m, mma);
+    of.epilogue_clocks = rounds(rows, kSubTile * kHalves) * sub_tile;
+    of.stored_bytes = 2.0 * Tile::kCtaWeights * double(rows);
+    k.by_rows.push_back(of);
   }
-  throw std::invalid_argument("no grouped entry of this tile");
+  return k;
+}
+
+std::vector<Kernel> sm100_grouped(const Machine& machine, int64_t groups, int64_t usual_rows) {
+  using namespace nvfp4;
+  std::vector<Kernel> all;
+#define ENTRY(label, operation)                                         \
+  {                                                                     \
+    using Entry = Sm100_##operation<Sm100Tile_##label>;                 \
+    using Tile = Entry::Tile;                                           \
+    if constexpr (Tile::kGrouped && !Tile::kGated && !Entry::kGeneral)  \
+      all.push_back(grouped_kernel<Tile>(machine, groups, usual_rows)); \
+  }
+#include "kernel/sm100/entries.def"
+  return all;
 }
 
 // The others' sums to shared memory and on their way to them; of the own rows the sum over the

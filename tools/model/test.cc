@@ -381,40 +381,56 @@ TEST_CASE("a cut of K exchanges the sums of tokens that exist", "[model]") {
         2 * kB200.load_drain);
 }
 
-TEST_CASE("groups read all weights after a walk that more groups make longer", "[model]") {
+TEST_CASE("groups read all weights by CTAs that list and search them", "[model]") {
   for (const Groups& groups : published_groups()) {
     const GroupedForecast f = grouped_forecast(kB200, groups);
-    INFO(groups.count << " x " << groups.m << " x " << groups.n << " x " << groups.k);
+    INFO(groups.rows.size() << " x " << groups.rows[0] << " x " << groups.n << " x " << groups.k);
     CHECK(f.us > f.reading_us);
-    CHECK(f.kernel == (groups.m <= 64 ? "sm100_128x64_grouped" : "sm100_128x128_grouped"));
+    REQUIRE(f.each.size() == 4);
+    for (const auto& [name, us] : f.each) CHECK((us >= f.us && (name != f.kernel || us == f.us)));
+    CHECK(f.ctas == 148);
   }
-  const double step = kB200.group_step + (kB200.copy_latency - kB200.hit_saves) * kB200.clock;
-  const auto start = [](int64_t groups) {
-    return sm100_grouped(kB200, 64, groups, 28).start_clocks;
-  };
-  CHECK(walk_ns(kB200, 33) == 2 * walk_ns(kB200, 32));
-  // A tile in the middle has half of the groups before it.
-  CHECK(std::abs(start(65) - start(64) - step) < 1e-6);
-  CHECK(start(64) == start(1));
-  CHECK(start(1) > step);
-  CHECK_THROWS_AS(sm100_grouped(kB200, 256, 1, 28), std::invalid_argument);
+  // A lane of a warp lists one group of 32, three of 64 to 96.
+  CHECK(list_ns(kB200, 2) == list_ns(kB200, 32));
+  CHECK(list_ns(kB200, 33) > list_ns(kB200, 32));
+  CHECK(list_ns(kB200, 1024) > 3 * list_ns(kB200, 32));
+  const Kernel few = sm100_grouped(kB200, 8, 28)[0], many = sm100_grouped(kB200, 9, 28)[0];
+  CHECK(few.name == "sm100_128x64_grouped");
+  CHECK(many.search_clocks > few.search_clocks);
+  CHECK(many.start_clocks - few.start_clocks == many.search_clocks - few.search_clocks);
 }
 
-TEST_CASE("a grouped launch pays for CTAs that find no tile and for tiling linear scales",
-          "[model]") {
-  const Groups groups{18, 28, 4096, 7168, 0};
-  const GroupedForecast f = grouped_forecast(kB200, groups);
-  // 504 rows in tiles of 64: at most 18 + 486 / 64 token tiles by their ends, and 64 for each group
-  // by counts. 18 have rows. A column of tiles has 32.
-  CHECK(f.ctas == (18 + 7) * 32);
-  CHECK(f.counts_ctas == 18 * 64 * 32);
-  const double empty = double(f.counts_ctas - f.ctas) / 148 * empty_cta_us(kB200, 18);
-  CHECK(std::abs(f.counts_us - f.us - empty) < 1e-6);
-  CHECK(empty_cta_us(kB200, 33) > empty_cta_us(kB200, 32));
-  // A short kernel, until its warps' walks fill the machine.
-  CHECK(f.linear_us > kB200.end_told / 1e3);
-  CHECK(tiling_us(kB200, 18, 18 * kCapacity, 7168) > 10 * f.linear_us);
-  CHECK(tiling_us(kB200, 0, 128, 7168) < f.linear_us);
+TEST_CASE("a tile of a grouped product takes what its rows take", "[model]") {
+  // A box of 32 rows; of a pair half of the rows of each tile.
+  const Kernel one = sm100_grouped(kB200, 8, 28)[0], pair = sm100_grouped(kB200, 8, 250)[3];
+  REQUIRE(one.by_rows.size() == 4);
+  CHECK(one.by_rows[0].tokens.code_bytes == 32 * 128);
+  CHECK(one.by_rows[1].tokens.code_bytes == 32 * 128);
+  CHECK(one.by_rows[3].tokens.code_bytes == 64 * 128);
+  CHECK(one.by_rows[3].tokens.copies == one.by_rows[0].tokens.copies + 1);
+  REQUIRE(pair.by_rows.size() == 16);
+  CHECK(pair.by_rows[0].tokens.scale_bytes * 2 == pair.by_rows[15].tokens.scale_bytes);
+  CHECK(pair.by_rows[0].stage_clocks < pair.by_rows[15].stage_clocks);
+  CHECK(pair.by_rows[3].epilogue_clocks * 4 == pair.by_rows[15].epilogue_clocks);
+  // The more even the groups, the fewer tiles.
+  const Groups even = even_groups(4, 64, 4096, 7168, 0);
+  const Groups uneven{{1, 1, 1, 253}, 4096, 7168, 0, 0};
+  CHECK(grouped_forecast(kB200, even).us < grouped_forecast(kB200, uneven).us);
+  // All rows in one group are a product of its own.
+  const Shape single{256, 4096, 7168}, grouped{0, 4096, 7168, {256}};
+  CHECK(pair.tiles(single) == pair.tiles(grouped));
+  CHECK(pair.tiles({0, 4096, 7168, {256, 1}}) == 2 * pair.tiles(grouped));
+}
+
+TEST_CASE("a grouped launch pays for tiling linear scales of its rows", "[model]") {
+  const GroupedForecast f = grouped_forecast(kB200, even_groups(18, 28, 4096, 7168, 0));
+  CHECK(f.linear_us > (kB200.end_told + list_ns(kB200, 18)) / 1e3);
+  const auto tiling = [](int64_t count, int64_t rows) {
+    return tiling_us(kB200, std::vector<int64_t>(size_t(count), rows), 7168);
+  };
+  CHECK(tiling(18, 28) == f.linear_us);
+  CHECK(tiling(18, 128) > tiling(18, 28));
+  CHECK(tiling(256, 128) > tiling(18, 128));
   CHECK(expert_layers().size() == 15);
 }
 
