@@ -39,11 +39,21 @@ bool Findings::is_first(Severity severity, const std::string& rule) const {
   return told.insert(std::string(name_of(severity)) + ' ' + rule + ' ' + kernel_).second;
 }
 
+bool Findings::is_excepted(Severity severity, const std::string& rule) const {
+  const std::string& except = settings().except;
+  if (severity != Severity::formal || except.rfind(rule + ':', 0) != 0) return false;
+  return kernel_.find(except.substr(rule.size() + 1)) != std::string::npos;
+}
+
 void Findings::add(Severity severity, const Place& place, const std::string& rule,
                    const std::string& text, const char* left_to) {
   const Reaction what = reaction(severity);
   if (what == Reaction::ignore) return;
   std::lock_guard guard(lock_);
+  if (is_excepted(severity, rule)) {
+    ++excepted_[rule];
+    return;
+  }
   ++counts_[size_t(severity)];
   OfRule& of_rule = rules_[size_t(severity)][rule];
   ++of_rule.count;
@@ -98,7 +108,7 @@ void Findings::tell_the_rest() {
 }
 
 std::map<std::string, uint64_t> Findings::by_rule() const {
-  std::map<std::string, uint64_t> all;
+  std::map<std::string, uint64_t> all = excepted_;
   for (const auto& rules : rules_)
     for (const auto& [rule, of] : rules) all[rule] += of.count;
   return all;

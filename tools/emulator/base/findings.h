@@ -67,6 +67,7 @@ class Findings {
     std::string left_to;
   };
   bool is_first(Severity severity, const std::string& rule) const;
+  bool is_excepted(Severity severity, const std::string& rule) const;  // by EMU_EXCEPT
   void tell_the_rest(Severity severity);
 
   const std::string kernel_;
@@ -74,6 +75,7 @@ class Findings {
   uint64_t counts_[2] = {};
   std::map<std::string, OfRule> rules_[2];  // by class
   std::map<uint64_t, OfRule*> known_;       // by key
+  std::map<std::string, uint64_t> excepted_;
   std::string text_;
 };
 

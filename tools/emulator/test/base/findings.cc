@@ -34,6 +34,21 @@ TEST_CASE("either class can stop or be reported or be ignored") {
   CHECK(findings.text() == "one\ntwo\n");
 }
 
+TEST_CASE("a formal finding that is excepted is counted by its rule alone") {
+  exec_test::SettingsGuard guard;
+  settings().hazards = settings().formal = Reaction::stop;
+  settings().except = "scope:wide";
+  Findings wide("a_wide_kernel"), narrow("a_narrow_kernel");
+  wide.add(Severity::formal, {1, 7}, "scope", "one");
+  wide.add(Severity::formal, {1, 7}, "scope", "one");
+  CHECK(wide.count(Severity::formal) == 0);
+  CHECK(wide.text() == "");
+  CHECK(wide.by_rule() == std::map<std::string, uint64_t>{{"scope", 2}});
+  CHECK_FAULT(ordering, "two", wide.add(Severity::formal, {2, 7}, "scopes", "two"));
+  CHECK_FAULT(ordering, "three", wide.add(Severity::error, {3, 7}, "scope", "three"));
+  CHECK_FAULT(ordering, "four", narrow.add(Severity::formal, {4, 7}, "scope", "four"));
+}
+
 namespace {
 
 std::vector<std::string> heard;
