@@ -32,22 +32,22 @@ PLAIN_TEST_OBJ := $(addprefix $(B)/obj/test/,random/main.o fuzz/api.o fuzz/plan.
 $(PLAIN_TEST_OBJ): private BEFORE = $(PROGRAM_BEFORE)
 $(PLAIN_TEST_OBJ): $(PROGRAM_GCH)
 
-# The kernels as no one ships them, with the entries alone that test/gemm/debug.cc and overlap.cc
+# The kernels as no one ships them, with the entries alone that test/gemm/debug.cc and apart.cc
 # launch. With debug information every wrapper is a function that is called; the emulator reads
 # both.
 PTX_debug      := -G
 PTX_lineinfo   := -O3 -lineinfo
 PTX_clocks     := -O3 -DNVFP4_CLOCKS
-PTX_overlap    := -O3 -DNVFP4_MMA_BEFORE_CP=1
+PTX_apart      := -O3 -DNVFP4_MMA_BEFORE_CP=0
 SM100_debug    := 128x64_plain 128x128_plain
 SM100_lineinfo := $(SM100_debug)
 SM100_clocks   := $(SM100_debug)
-SM100_overlap  := 256x256_plain
+SM100_apart    := 256x256_plain
 SM90_debug     := 128x64 128x128 128x256
 SM90_clocks    := 128x64 128x128
 DEBUG_PTX := $(addprefix $(B)/test/,gemm_sm100.debug.ptx gemm_sm100.lineinfo.ptx \
                gemm_sm90.debug.ptx gemm_sm100.clocks.ptx gemm_sm90.clocks.ptx \
-               gemm_sm100.overlap.ptx)
+               gemm_sm100.apart.ptx)
 to_debug_ptx = $(call say,NVCC)$(NVCC) -std=c++17 -I. $(PTX_$*) $(call only,,$1) $(NVCC_DEPS) \
   -fmad=false -arch=$2 -ptx $< -o $@
 $(B)/test/gemm_sm100.%.ptx: kernel/sm100/gemm.cu

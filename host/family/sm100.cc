@@ -130,9 +130,13 @@ Times times_of(const Variant& v, const Work& work, const Split& split, int64_t a
   const double end = epilogue(v, work, split.partitions);
   const double wave = first + (work.k_blocks - in_flight) * next + end + met;
   if (!v.several_tiles) return {wave, 0};
-  // Loads continue during an epilogue, and so do the MMAs if there is a second accumulator.
+  // Loads continue during an epilogue, and MMAs do if there is a second accumulator. In tiles
+  // of 256 tokens both share columns. The first quarter of the fast epilogue reads these; any other
+  // releases them at its end.
   const double multiplied = work.k_blocks * products(v, work) + kProductsSeen;
-  const double summed = v.accumulators > 1 ? std::max(multiplied, end) : multiplied + end;
+  const double reading = work.sub_tile > kFast ? end : end / 4;
+  const double shared = v.tile_tokens > 128 ? reading : 0;
+  const double summed = v.accumulators > 1 ? std::max(multiplied + shared, end) : multiplied + end;
   return {wave, together(work.k_blocks * next, summed, 0, 0)};
 }
 

@@ -14,11 +14,12 @@
 namespace nvfp4 {
 
 // Whether a tcgen05.cp takes effect after the earlier tcgen05.mma of its thread. The PTX ISA does
-// not promise it (9.7.16.6.2). CUTLASS's mainloop for NVFP4 copies the scales of each k tile to the
-// same columns without a wait in between, and `nvfp4_probes mma_before_cp` asks a GPU; none has
-// answered. With 1 the accumulators of the 256x256 tile overlap (docs/model.md).
+// not promise it (9.7.16.6.2), so the emulator has a formal finding, reused_columns. Public kernels
+// rely on it on a B200: CUTLASS's mainloop for NVFP4, DeepGEMM and MegaMoE copy the scales of each
+// k tile to the same columns without a wait in between. So the accumulators of the 256x256 tile
+// overlap (docs/model.md). With 0 that tile has one. `nvfp4_probes mma_before_cp_pair` asks a GPU.
 #ifndef NVFP4_MMA_BEFORE_CP
-#define NVFP4_MMA_BEFORE_CP 0
+#define NVFP4_MMA_BEFORE_CP 1
 #endif
 
 // Whether a CTA initialises all barriers before its first load. With 0 it initialises one, issues

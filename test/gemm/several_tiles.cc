@@ -224,3 +224,34 @@ TEST_CASE("10.x launches a pair for every two SMs where there are more tiles", "
   support::run_on_device(gpu.driver, several(variant, 1, 64, 1, 0));
   CHECK(emulator.counter("dependency_waits") == uint64_t(std::min<int64_t>(2 * pairs, 4)));
 }
+
+// The exception that kernel/sm100/tile.h names. Any other finding stops a launch of these tests.
+TEST_CASE(
+    "one formal rule is broken where accumulators of 10.x overlap and no other tile breaks it",
+    "[tiles][order]") {
+  USE_FEW_PAIRS(gpu);
+  USE_EMULATOR(gpu, emulator);
+  const bool overlaps = gemm_test::tile_tokens(variant) == 256;
+  const Setting formal(emulator, "EMU_FORMAL", "report", "report");
+  const Setting none(emulator, "EMU_EXCEPT", "", "");
+  const Problem problem = several(variant, gpu.info.sms / 2 * 3, 576, 1, 140);
+  gemm_test::require_reference_bits(gpu, problem);
+  CHECK((emulator.broken("reused_columns") > 0) == overlaps);
+  CHECK(emulator.counter("formal_hazards") == emulator.broken("reused_columns"));
+}
+
+// What the order of copy and MMA is for: on a GPU without it 256x256 needs NVFP4_MMA_BEFORE_CP=0.
+TEST_CASE("256x256 is wrong where a cp overtakes an mma", "[tiles][order]") {
+  USE_FEW_PAIRS(gpu);
+  USE_EMULATOR(gpu, emulator);
+  if (gemm_test::tile_tokens(variant) != 256) return;
+  const Setting when(emulator, "EMU_ORDER", "latest", "random");
+  const Problem problem = several(variant, gpu.info.sms / 2 * 3, 576, 1, 140);
+  const std::vector<uint16_t> reference = support::reference(problem);
+  for (const std::string overtakes : {"0", "1"}) {
+    const Setting cp(emulator, "EMU_CP_OVERTAKES", overtakes, "0");
+    const support::BitVerdict bits = support::compare_bits(
+        problem.shape(), support::run_on_device(gpu.driver, problem), reference);
+    CHECK((bits.equal == bits.total) == (overtakes == "0"));
+  }
+}

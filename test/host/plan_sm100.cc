@@ -48,7 +48,7 @@ std::map<Size, std::map<Way, double>> simulated() {
       {"sm100_256x128", {256, 128, 1}},   {"sm100_256x256", {256, 256, 1}},
       {"sm100_128x64/2", {128, 64, 2}},   {"sm100_128x64/4", {128, 64, 4}},
       {"sm100_128x128/2", {128, 128, 2}}, {"sm100_128x128/4", {128, 128, 4}}};
-  const auto rows = rows_of("bench/results/model-b200-2026-11-28.csv");
+  const auto rows = rows_of("bench/results/model-b200-2026-11-29.csv");
   for (size_t i = 1; i < rows.size(); ++i) {
     const Size size{std::stoll(rows[i][0]), std::stoll(rows[i][1]), std::stoll(rows[i][2])};
     for (size_t column = 3; column < rows[i].size(); ++column) {

@@ -127,13 +127,17 @@ def tensor_memory(path, tiles):
         svg.text(10, y, f"{heading(label, n)}: {n['columns_used']} columns used, "
                         f"{n['columns_allocated']} allocated")
         svg.box(10, y + 8, unit * 512, 26, "#eeeeee", "what there is")
-        columns = n["scale_columns_at"] // n["accumulators"]
+        columns = int(label.split("x")[1])
         for accumulator in range(n["accumulators"]):
-            svg.box(10 + unit * accumulator * columns, y + 8, unit * columns, 26, "#ee9944",
-                    f"column {accumulator * columns}: {columns} of sums, a token each, a weight a "
-                    "lane", "sums")
+            at = accumulator * n["second_at"]
+            svg.box(10 + unit * at, y + 8, unit * columns, 26, "#ee9944",
+                    f"column {at}: {columns} of sums, a token each, a weight a lane", "sums")
+        both = columns - n["second_at"]
+        if n["accumulators"] == 2 and both > 0:
+            svg.box(10 + unit * n["second_at"], y + 8, unit * both, 26, "#cc6622",
+                    f"column {n['second_at']}: {both} that both accumulators share", "both")
         at = n["scale_columns_at"]
-        for stage in range(n["stages"]):
+        for stage in range(n["scale_stages"]):
             for step in range(n["steps"]):
                 for columns, colour, what in (("weight_scale_columns", WEIGHT_SCALES, "weights"),
                                               ("token_scale_columns", TOKEN_SCALES, "tokens")):

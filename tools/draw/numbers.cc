@@ -24,6 +24,8 @@ void print(const char* label) {
   line("barriers_at", Tile::kBarriersAt);
   line("bytes", Tile::kSharedBytes);
   line("accumulators", Tile::kAccumulators);
+  line("second_at", Tile::kSecondAt);
+  line("scale_stages", Tile::kScaleStages);
   line("scale_columns_at", Tile::kScaleColumnsAt);
   line("weight_scale_columns", Tile::kWeightScaleColumns);
   line("token_scale_columns", Tile::kTokenScaleColumns);

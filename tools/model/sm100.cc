@@ -110,6 +110,8 @@ Kernel sm100_kernel(const Machine& m, const char* entry, int64_t problem_m) {
   k.persistent = Tile::kSeveralTiles;
   if (Tile::kSeveralTiles) k.token_group = 8;
   k.accumulators = Tile::kAccumulators;
+  // Two of eight sub-tiles have columns that both accumulators share.
+  if (Tile::kOverlap) k.shared_part = 2.0 / 8;
   k.stored_bytes = 2.0 * Tile::kCtaWeights * Tile::kTokens;
   return k;
 }
@@ -119,6 +121,8 @@ Kernel sm100_whole(const Machine& m, Tail tail, int64_t problem_m) {
   const char* entry = tail == Tail::kGeneral ? "" : tail == Tail::kScaled ? "_scaled" : "_plain";
   Kernel k = sm100_kernel<Tile>(m, entry, problem_m);
   k.epilogue_clocks = tail_of_tile<Tile>(m, k, tail);
+  // Only the fast epilogue reads the shared columns first. The others release all at their end.
+  if (Tile::kOverlap && (tail == Tail::kScaled || tail == Tail::kGeneral)) k.shared_part = 1;
   return k;
 }
 

@@ -460,6 +460,10 @@ TEST_CASE("other kinds of D take longer and another tile", "[model]") {
   const std::string wide = "sm100_256x256", narrow = "sm100_256x128";
   CHECK(kind_forecast(kB200, {8192, 8192, 8192}, Tail::kEngine).kernel == wide);
   CHECK(kind_forecast(kB200, {8192, 8192, 8192}, Tail::kGeneral).kernel == narrow);
+  // The fast epilogue reads first what the accumulators of 256x256 share.
+  CHECK(sm100_kernels(kB200, Tail::kEngine)[3].shared_part == 0.25);
+  CHECK(sm100_kernels(kB200, Tail::kScaled)[3].shared_part == 1);
+  CHECK(sm100_kernels(kB200, Tail::kGeneral)[2].shared_part == 0);
   // A slice of a shared tile, too.
   const auto tail = [](Tail kind) {
     const Kernel k = sm100_kernels(kB200, kind)[0];

@@ -98,9 +98,9 @@ Answer mma_before_cp_pair(const Gpu& gpu) {
   Answer a;
   a.word = wrong == 0 ? "ordered" : "overtakes";
   a.figures = of_sums(wrong);
-  a.sets = wrong == 0 ? "EMU_CP_OVERTAKES=0; NVFP4_MMA_BEFORE_CP of kernel/sm100/tile.h may be 1: "
-                        "accumulators of 256x256 overlap"
-                      : "EMU_CP_OVERTAKES=1; NVFP4_MMA_BEFORE_CP of kernel/sm100/tile.h stays 0";
+  a.sets = wrong == 0 ? "EMU_CP_OVERTAKES=0; NVFP4_MMA_BEFORE_CP of kernel/sm100/tile.h stays 1"
+                      : "EMU_CP_OVERTAKES=1; NVFP4_MMA_BEFORE_CP of kernel/sm100/tile.h becomes 0: "
+                        "256x256 has one accumulator";
   return a;
 }
 
