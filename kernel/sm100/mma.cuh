@@ -149,9 +149,10 @@ __device__ void wait_for_accumulator(const Cta<Tile>& cta) {
   }
 }
 
-// Issues the k-blocks of four steps in code without branches between steps. A step takes 16 to 28
-// clocks to issue (tools/gates/sass.txt), and its MMA takes 48 or more. The steps of the last
-// k-block follow; the scales of its last step may have to be cleared first (k_tail.cuh).
+// Issues the k-blocks of four steps in code without branches between steps. Grouped 256x256 has
+// some, since a tile may have one block of token scales or two. A step takes 16 to 34 clocks to
+// issue (tools/gates/sass.txt), and its MMA takes 48 or more. The steps of the last k-block follow;
+// the scales of its last step may have to be cleared first (k_tail.cuh).
 template <bool kScalesOf32, typename Tile>
 __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   const MmaThread<Tile, kScalesOf32> thread(cta, tmem);
