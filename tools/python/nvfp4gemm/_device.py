@@ -354,6 +354,15 @@ def dequantize(packed: Matrix, number: int) -> torch.Tensor:
     return x
 
 
+def pack(name: str, desc: Any, memory: torch.Tensor) -> Any:
+    """nvfp4_pack_weights or nvfp4_unpack_weights of the addresses in desc, on memory's device."""
+    index = memory.get_device()
+    if not _enter(index):
+        with torch.cuda.device(index):
+            return pack(name, desc, memory)
+    abi.check(getattr(abi.lib, name)(desc, _stream_of(index)))
+
+
 def convert_scales(packed: Matrix, scales: torch.Tensor, scale_layout: str) -> Any:
     index = scales.get_device()
     if not _enter(index):

@@ -80,6 +80,8 @@ def _quantizer(arrays: Arrays, x: Array, codes: Array, scales: Array, scale_layo
 
 
 def dequantize(packed: Matrix, dtype: Any = None) -> Array:
+    if packed.packing:
+        packed = with_scales(packed, "128x4")
     packed = packed.current()
     door = Door(packed.codes, "codes")
     arrays = door.arrays
@@ -117,6 +119,10 @@ def with_scales(packed: Any, scale_layout: str) -> Any:
     if scale_layout == packed.scale_layout:
         return packed
     packed = packed.current()
+    if packed.packing:
+        return _unpacked(packed, scale_layout)
+    if scale_layout in abi.PACKINGS:
+        return _packed(packed, scale_layout)
     door = Door(packed.scales, "scales")
     arrays = door.arrays
     rows, k = packed.shape
@@ -130,6 +136,43 @@ def with_scales(packed: Any, scale_layout: str) -> Any:
                                              arrays.address(scales), layout_number(scale_layout),
                                              rows, k * 16 // packed.block))
     return packed.replace(scales=scales, scale_layout=scale_layout)
+
+
+def _convert(door: Door, name: str, plain: Sequence[Array], ld: int, memory: Array, of: Matrix,
+             packing: int, scale_layout: str) -> None:
+    """nvfp4_pack_weights or nvfp4_unpack_weights of (codes, scales) and the packed memory."""
+    codes, scales = (door.arrays.address(x) for x in plain)
+    desc = abi.PackDescFields(
+        n=of.rows, k=of.k, l=1, codes=codes, codes_ld=ld, scales=scales,
+        packed=door.arrays.address(memory), packing=packing, format=abi.FORMATS[of.format],
+        scale_layout=layout_number(scale_layout))
+    if door.gpu:
+        _optional.device.pack(name, desc, memory)
+    else:
+        abi.check(getattr(abi.lib, name + "_host")(desc))
+
+
+def _packed(packed: Any, packing: str) -> Any:
+    door = Door(packed.scales, "scales")
+    arrays, (rows, k) = door.arrays, packed.shape
+    memory = arrays.zero_bytes((scale_bytes(rows, k, packing, packed.format),), packed.scales)
+    _convert(door, "nvfp4_pack_weights", (packed.codes, packed.scales), codes_ld(arrays, packed),
+             memory, packed, abi.PACKINGS[packing], packed.scale_layout)
+    return packed.replace(codes=arrays.zero_bytes((rows, 0), packed.codes), scales=memory,
+                          scale_layout=packing)
+
+
+def _unpacked(packed: Any, scale_layout: str) -> Any:
+    """In that layout, or in another packing."""
+    layout = "128x4" if scale_layout in abi.PACKINGS else scale_layout
+    door = Door(packed.scales, "scales")
+    arrays, (rows, k) = door.arrays, packed.shape
+    codes = arrays.zero_bytes((rows, row_bytes(k)), packed.codes)
+    scales = arrays.zero_bytes((scale_bytes(rows, k, layout, packed.format),), packed.scales)
+    _convert(door, "nvfp4_unpack_weights", (codes, scales), 2 * row_bytes(k), packed.scales, packed,
+             packed.packing, layout)
+    plain = packed.replace(codes=codes, scales=scales, scale_layout=layout)
+    return plain if layout == scale_layout else with_scales(plain, scale_layout)
 
 
 def result_type(arrays: Arrays, a: Any, out_dtype: DType | None, out: Array | None) -> int:
@@ -203,6 +246,9 @@ def mm(a: Any, b: Matrix, out_dtype: DType | None, bias: Array | None, c: Array 
         m, k = a.shape
         if a.format != b.format:
             raise ValueError(f"{names[0]} is in {a.format}, {names[1]} in {b.format}")
+        if a.packing:
+            raise ValueError(f"{names[0]} is packed, {a.scale_layout}, which {names[1]} alone may "
+                             "be; with_scales() unpacks it")
         if a.scale_rows > 1:
             raise ValueError(f"{names[0]} has a tensor scale for each {a.scale_rows} rows, which "
                              f"{names[1]} alone may have")

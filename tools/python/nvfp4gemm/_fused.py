@@ -41,6 +41,7 @@ def fuse(parts: Iterable[P]) -> P:
             raise TypeError(f"part {i} is {type(part).__name__}; expected what quantize() returns")
     if not parts:
         raise ValueError("there are no parts; expected one or more")
+    parts = [part.with_scales("128x4") if part.packing else part for part in parts]
     door = Door(parts[0].codes, "part 0")
     for i, part in enumerate(parts):
         door.together(part.codes, f"part {i}")

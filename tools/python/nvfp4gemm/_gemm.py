@@ -13,7 +13,10 @@ from nvfp4gemm._types import Array, Arrays
 
 
 def codes_ld(arrays: Arrays, packed: Matrix) -> int:
-    """In elements, two to a byte: rows of a slice lie further apart than they are long."""
+    """In elements, two to a byte: rows of a slice lie further apart than they are long. 0 for
+    packed weights, which have no such rows."""
+    if packed.packing:
+        return 0
     if packed.rows <= 1:
         return 2 * row_bytes(packed.k)
     return 2 * int(arrays.strides(packed.codes)[0])
@@ -55,7 +58,7 @@ def describe_gate(arrays: Arrays, desc: abi.GemmDescFields, b: Matrix, gate: Gat
                   factor_of_a: float) -> None:
     """Fields of the second matrix, which lies as b does."""
     b2 = gate.b2
-    desc.b2, desc.b2_scales = arrays.address(b2.codes), arrays.address(b2.scales)
+    desc.b2, desc.b2_scales = b2.places(arrays)[:2]
     constant, tensor = constant_and_tensor(b2.common_scale)
     if tensor is not None:
         desc.b2_tensor_scale = arrays.address(tensor)
@@ -76,8 +79,10 @@ def describe(arrays: Arrays, a: Any, b: Matrix, d: Array, order: int, bias: Arra
     desc.operand_format = abi.FORMATS[b.format]
     packed = isinstance(a, Matrix)
     factors = [constant_and_tensor(b.common_scale)]
-    desc.b, desc.b_ld = arrays.address(b.codes), codes_ld(arrays, b)
-    desc.b_scales, desc.b_scale_layout = arrays.address(b.scales), layout_number(b.scale_layout)
+    desc.b_ld, desc.b_packing = codes_ld(arrays, b), b.packing
+    desc.b, desc.b_scales = b.places(arrays)[:2]
+    if not b.packing:
+        desc.b_scale_layout = layout_number(b.scale_layout)
     if factors[0][1] is not None:
         desc.b_tensor_scale = arrays.address(factors[0][1])
         desc.b_tensor_scale_columns = b.scale_rows

@@ -9,7 +9,7 @@ from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones la
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from nvfp4gemm import _calls, _optional, checkpoints
+from nvfp4gemm import _calls, _optional, abi, checkpoints
 from nvfp4gemm._arrays import Torch
 from nvfp4gemm._door import Door, size
 from nvfp4gemm._matrix import block_of, row_bytes, scale_bytes
@@ -127,6 +127,7 @@ class Linear(torch.nn.Linear):
 
     codes: Any
     scales: Any
+    _layout = "128x4"  # of the scales, or what pack() made of both
     tensor_scale: Any
     input_scale: Any
     pre_quant_scale: Any
@@ -271,6 +272,34 @@ class Linear(torch.nn.Linear):
             return None
         return packed
 
+    def pack(self, packing: str = "sm90_1") -> Self:
+        """Puts codes and scales in the order of that packing, as Packed.pack() does; returns the
+        layer. It then multiplies x of bfloat16 or float16 on that compute capability, and on the
+        CPU. state_dict() and what is loaded stay as they are without packing; a move to a GPU of
+        another compute capability unpacks."""
+        quantizes = self.quantize_input
+        if quantizes:
+            raise ValueError("the layer has quantize_input set, and packed weights multiply x of "
+                             "bfloat16 or float16")
+        self._put(self.packed().with_scales(packing))
+        return self
+
+    def unpack(self) -> Self:
+        """Takes back pack()."""
+        self._put(self.packed().with_scales("128x4"))
+        return self
+
+    @property
+    def is_packed(self) -> bool:
+        return self._layout in abi.PACKINGS
+
+    def _put(self, weight: Packed) -> None:
+        """The same weight in another layout."""
+        self._layout, self._packed = weight.scale_layout, None
+        self.codes = Codes(weight.codes[:, :self.in_features // 2], requires_grad=False)
+        self.scales = weight.scales
+        self._ready()
+
     def packed(self) -> Weight:
         """The Packed, on the module's own memory; calls keep plans by it."""
         unchanged = self._unchanged()
@@ -290,7 +319,7 @@ class Linear(torch.nn.Linear):
             return packed
         made: Weight = _untraced(
             Weight, codes, scales, self.out_features, self.in_features,
-            scale if self._format == "nvfp4" else 1.0, format=self._format)
+            scale if self._format == "nvfp4" else 1.0, self._layout, self._format)
         made.input_scale, made.pre_quant_scale = self.input_scale, self.pre_quant_scale
         if not (made.traced or traced):
             # Not as an attribute, which would make a parameter of it.
@@ -319,18 +348,29 @@ class Linear(torch.nn.Linear):
             if scale is not None and getattr(self, name).dtype != torch.float32:
                 setattr(self, name, scale.to(self.codes.device))
         self.dtype = cast
+        if self.is_packed and self.codes.is_cuda and (
+                torch.cuda.get_device_capability(self.codes.device) != (9, 0)):
+            self.unpack()
         self._ready()
         return self
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str,
                             keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        if not keep_vars:
+        if self.is_packed:
+            plain = self.packed().with_scales("128x4")
+            destination[prefix + "codes"] = plain.codes[:, :self.in_features // 2]
+            destination[prefix + "scales"] = plain.scales
+        elif not keep_vars:
             destination[prefix + "codes"] = _plain(self.codes)
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any,
                               *arguments: Any) -> None:
-        """A layer of zeros takes what a checkpoint's layer has beside its codes, too."""
+        """A layer of zeros takes what a checkpoint's layer has beside its codes, too. A packed one
+        is unpacked meanwhile."""
+        packing = self._layout
+        if self.is_packed:
+            self.unpack()
         scale = state_dict.get(prefix + "tensor_scale")
         if scale is not None and scale.shape != self.tensor_scale.shape and scale.ndim < 2:
             self.tensor_scale = self.tensor_scale.new_ones(scale.shape)
@@ -341,6 +381,8 @@ class Linear(torch.nn.Linear):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *arguments)
         if not isinstance(self.codes, Codes):  # assign=True
             self.codes = Codes(self.codes.detach(), requires_grad=False)
+        if packing in abi.PACKINGS:
+            self.pack(packing)
         self._ready()
 
     def extra_repr(self) -> str:

@@ -30,7 +30,8 @@ class Matrix:
 
     def __init__(self, codes: Array, scales: Array, rows: int, k: int, tensor_scale: Any = 1.0,
                  scale_layout: str = "128x4", format: str = "nvfp4") -> None:
-        layout_number(scale_layout)
+        if scale_layout not in abi.PACKINGS:
+            layout_number(scale_layout)
         block = block_of(format)
         arrays = arrays_of(codes, "codes")
         codes = codes_in_bytes(codes)
@@ -41,7 +42,7 @@ class Matrix:
             if k % block:
                 raise ValueError(f"k = {k} is not a multiple of {block}")
             door = Door(codes, "codes")
-            codes = door.codes(codes, "codes", rows, k)
+            codes = door.codes(codes, "codes", rows, 0 if scale_layout in abi.PACKINGS else k)
             scales = door.scales(scales, "scales", self._bytes_of_scales(
                 rows, k, scale_layout, format), f"{scale_layout} ones of [{rows}, {k}]")
             tensor_scale = self._scale_through(door, tensor_scale, rows)
@@ -101,6 +102,11 @@ class Matrix:
     @property
     def scale_layout(self) -> str:
         return self._scale_layout
+
+    @property
+    def packing(self) -> int:
+        """desc.b_packing of a product with this matrix; 0 where codes and scales lie apart."""
+        return abi.PACKINGS.get(self._scale_layout, 0)
 
     @property
     def format(self) -> str:
@@ -166,10 +172,13 @@ class Matrix:
         return self
 
     def places(self, arrays: Arrays) -> Places:
-        """Addresses of codes, scales and a tensor scale that is an array."""
+        """Addresses of codes, scales and a tensor scale that is an array; where codes and scales
+        lie together, theirs and None."""
         scale = self._tensor_scale
-        return (arrays.address(self._codes), arrays.address(self._scales),
-                None if type(scale) is float else arrays.address(scale))
+        tensor = None if type(scale) is float else arrays.address(scale)
+        if self.packing:
+            return arrays.address(self._scales), None, tensor
+        return arrays.address(self._codes), arrays.address(self._scales), tensor
 
     def moved_to(self, places: Places) -> bool:
         return self._traced or places != self._places
@@ -212,8 +221,12 @@ def row_bytes(k: int) -> int:
 
 
 def scale_bytes(rows: int, k: int, scale_layout: str, format: str = "nvfp4") -> int:
-    bytes_: int = abi.lib.nvfp4_scale_bytes_for(rows, k, layout_number(scale_layout),
-                                                abi.FORMATS[format])
+    """Of a packed matrix, the bytes of codes and scales."""
+    number = abi.FORMATS[format]
+    bytes_: int = (
+        abi.lib.nvfp4_packed_bytes(rows, k, abi.PACKINGS[scale_layout], number)
+        if scale_layout in abi.PACKINGS else
+        abi.lib.nvfp4_scale_bytes_for(rows, k, layout_number(scale_layout), number))
     return bytes_
 
 

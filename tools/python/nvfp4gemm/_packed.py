@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nvfp4gemm import _eager, _optional, _slices
+from nvfp4gemm import _eager, _optional, _slices, abi
 from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._matrix import Matrix
 from nvfp4gemm._types import Array, DType, Self, Shape
@@ -20,7 +20,8 @@ class Packed(Matrix):
     tensor_scale  a float, or one float32 on the device of the codes, or one for each row: [rows];
                   or [g], one for each rows / g of them, a multiple of 64, as weights have that
                   checkpoints.fuse() made of several. A float is a finite float32, 0 or more
-    scale_layout  "128x4", which tensor cores read, or "linear", [rows, k / 16]
+    scale_layout  "128x4", which tensor cores read, or "linear", [rows, k / 16]; what pack() makes
+                  has its packing there
     format        "nvfp4"; "mxfp4": UE8M0 scales, 2^(byte - 127), one per 32; "e2m1_ue8m0": the
                   same, one per 16. Neither has a tensor_scale
 
@@ -61,8 +62,22 @@ class Packed(Matrix):
             return _optional.ops.dequantize(self, dtype)
         return _eager.dequantize(self, dtype)
 
+    def pack(self, packing: str = "sm90_1") -> Self:
+        """The same weights in the order that kernels of a GPU read: "sm90_1" for compute capability
+        9.0 and x of bfloat16 or float16. docs/packing.md describes it. A product takes the packed
+        matrix as b. Its codes and scales lie together: `scales` has both, and `codes` is [rows, 0].
+        with_scales("128x4") unpacks, and so does whatever needs codes: dequantize(), gradients,
+        slices that cut 64 rows."""
+        return self.with_scales(packing)
+
     def with_scales(self, scale_layout: str) -> Self:
-        """The same matrix, its scales in that layout; codes are shared, not copied."""
+        """The same matrix, its scales in that layout; codes are shared, not copied, except where
+        the matrix is packed or becomes so."""
+        if self.packing or scale_layout in abi.PACKINGS:
+            if self.traced:
+                raise ValueError("weights are packed and unpacked before they are traced")
+            packed: Self = _eager.with_scales(self, scale_layout)
+            return packed
         if arrays_of(self.codes, "codes").observed() or self.traced:
             made: Self = _optional.ops.with_scales(self, scale_layout)
         else:

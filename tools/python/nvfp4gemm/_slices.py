@@ -16,6 +16,7 @@ from nvfp4gemm._matrix import Matrix, row_bytes
 from nvfp4gemm._types import Array, Arrays
 
 TILE_ROWS, TILE_BYTES = 128, 512
+UNIT_ROWS = 64  # of packed weights
 
 
 def _check(begin: int, end: int, size: int, what: str, unit: int) -> None:
@@ -43,8 +44,23 @@ def _lies_apart(arrays: Arrays, x: Array) -> bool:
     return not (arrays.compiling() or arrays.traced(x)) and arrays.address(x) % 16 != 0
 
 
+def _of_packing(packed: Matrix, begin: int, end: int) -> Array | None:
+    """The bytes of those rows of packed weights, on the same memory; None where they share a unit
+    with others."""
+    if begin % UNIT_ROWS or end % UNIT_ROWS and end != packed.rows:
+        return None
+    units = packed.scales.reshape(-(-packed.rows // UNIT_ROWS), -1)
+    return units[begin // UNIT_ROWS:-(-end // UNIT_ROWS)].reshape(-1)
+
+
 def rows(packed: Any, begin: int, end: int) -> Any:
     _check(begin, end, packed.rows, "rows", 1)
+    if packed.packing:
+        units = _of_packing(packed, begin, end)
+        if units is None:
+            plain = rows(packed.with_scales("128x4"), begin, end)
+            return plain.with_scales(packed.scale_layout)
+        return _with_rows(packed, begin, end, units)
     if packed.scale_layout == "128x4":
         if begin % TILE_ROWS:
             return rows(packed.with_scales("linear"), begin, end).with_scales("128x4")
@@ -52,6 +68,10 @@ def rows(packed: Any, begin: int, end: int) -> Any:
     else:
         across = packed.k // packed.block
         scales = _aligned(packed.scales.reshape(-1)[begin * across:end * across])
+    return _with_rows(packed, begin, end, scales)
+
+
+def _with_rows(packed: Any, begin: int, end: int, scales: Array) -> Any:
     parts = {"codes": packed.codes[begin:end], "scales": scales, "rows": end - begin}
     if packed.scale_rows:
         parts["tensor_scale"] = _tensor_scales(packed, begin, end)
@@ -75,6 +95,8 @@ def _tensor_scales(packed: Matrix, begin: int, end: int) -> Array:
 def k(packed: Any, begin: int, end: int) -> Any:
     block, tile = packed.block, 4 * packed.block
     _check(begin, end, packed.k, "k", block)
+    if packed.packing:
+        return k(packed.with_scales("128x4"), begin, end).with_scales(packed.scale_layout)
     arrays = arrays_of(packed.codes, "codes")
     if packed.scale_layout == "128x4":
         if begin % tile:

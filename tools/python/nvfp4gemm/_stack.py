@@ -9,7 +9,7 @@ from nvfp4gemm import _optional, abi
 from nvfp4gemm._door import Door, size
 from nvfp4gemm._eager import beside, result_type, with_floats
 from nvfp4gemm._gemm import Gate, Numbers, describe_grouped, group_alphas
-from nvfp4gemm._matrix import Matrix, codes_in_bytes, scale_bytes
+from nvfp4gemm._matrix import Matrix, codes_in_bytes, layout_number, scale_bytes
 from nvfp4gemm._types import AnyArray, Array, Arrays, DType, Self
 
 
@@ -32,6 +32,7 @@ class Stack(Matrix):
         codes = door.bytes(codes_in_bytes(codes), "codes")
         if codes.ndim != 3 or tuple(codes.shape[:2]) != (groups, each):
             raise ValueError(f"codes are {tuple(codes.shape)}; expected ({groups}, {each}, k / 2)")
+        layout_number(scale_layout)  # there is no packing of groups
         self._groups, self._each = groups, each
         super().__init__(codes.reshape((groups * each, codes.shape[2])), scales, groups * each, k,
                          tensor_scale, scale_layout, format)
@@ -88,6 +89,7 @@ def stack(matrices: Iterable[Matrix]) -> Stack:
     if not matrices:
         raise ValueError("matrices are none; a stack has one or more")
     first = matrices[0]
+    layout_number(first.scale_layout)  # there is no packing of groups
     arrays = first.door("matrices").arrays
     for i, one in enumerate(matrices):
         first.door("matrices").together(one.codes, f"matrix {i}")

@@ -31,4 +31,4 @@ Shape: TypeAlias = "tuple[int, ...]"
 # A tensor of a file's header: name, type, shape, first byte, bytes.
 Entry: TypeAlias = "tuple[str, str, Shape, int, int]"
 # Addresses of codes, scales and a tensor scale that is an array.
-Places: TypeAlias = "tuple[int, int, int | None]"
+Places: TypeAlias = "tuple[int, int | None, int | None]"

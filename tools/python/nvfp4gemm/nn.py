@@ -144,15 +144,17 @@ def _fitting(name: str, weight: Weight, old: torch.nn.Linear) -> Weight:
     return weight
 
 
-def _linear(name: str, weight: Weight, old: torch.nn.Linear, options: dict[str, Any]) -> Linear:
+def _linear(name: str, weight: Weight, old: torch.nn.Linear, options: dict[str, Any],
+            pack: bool) -> Linear:
     weight = _fitting(name, weight, old)
-    return Linear(weight, weight.bias, **options)
+    made = Linear(weight, weight.bias, **options)
+    return made.pack() if pack else made
 
 
 def load_linear(model: torch.nn.Module, path: Path, device: Device, *,
                 names: Iterable[str] | None = None, skip: Iterable[str] = (), prefix: str = "",
                 fused: Mapping[str, Sequence[str]] = checkpoints.FUSED,
-                **options: Any) -> list[str]:
+                pack: bool = False, **options: Any) -> list[str]:
     """Replaces those torch.nn.Linear of model that a checkpoint has in NVFP4, in place, and its
     blocks of experts, as transformers 5 has them, by Experts; returns their names. Biases are the
     checkpoint's. model may lie on the meta device. All layers are read before the first is
@@ -164,6 +166,8 @@ def load_linear(model: torch.nn.Module, path: Path, device: Device, *,
     prefix   what the checkpoint's names have before the model's: "model.diffusion_model."
     fused    {"qkv_proj": ["q_proj", "k_proj", "v_proj"], ..}: what the model has as one layer where
              the checkpoint has its parts, as checkpoints.load() fuses them
+    pack     True: Linear.pack() of each layer, one after the other, each of which gives its own
+             memory back; Experts stay as they are
     options  of Linear; of Experts quantize_input
     """
     blocks = _experts.blocks_of(model)
@@ -175,7 +179,7 @@ def load_linear(model: torch.nn.Module, path: Path, device: Device, *,
     loaded = {name.removeprefix(prefix): weight for name, weight in checkpoints.load(
         path, device, names=wanted, fused=fused).items()}
     made = {name: _experts.of_block(blocks[name], name, loaded, **options) if name in experts else
-            _linear(name, loaded[name], layers[name], options) for name in found}
+            _linear(name, loaded.pop(name), layers[name], options, pack) for name in found}
     for name, layer in made.items():
         put(model, name, layer)
     return found

@@ -5,8 +5,9 @@
     down = RowLinear(nn.Linear.from_float(mlp.down))                    # this rank's inputs, summed
     y = down(up(x))                                                     # one all_reduce
 
-Each rank is given the whole layer and keeps its part of codes and scales. Both take the weight as
-one rank would: the values of code * scale * tensor_scale do not depend on the number of ranks.
+Each rank is given the whole layer and keeps its part of codes and scales, which it packs if the
+layer is packed. Both take the weight as one rank would: the values of code * scale * tensor_scale
+do not depend on the number of ranks.
 """
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ class ColumnLinear(nn.Linear):
         ends = list(itertools.accumulate(rows))
         cuts = [tuple(end - n + at for at in part_of(n, 1, group, "out_features"))
                 for n, end in zip(rows, ends)]
-        weight = layer.packed()
+        weight = layer.packed().with_scales("128x4")
         pieces = [weight.slice_rows(begin, end) for begin, end in cuts]
         bias = None if layer.bias is None else torch.cat([layer.bias[begin:end]
                                                           for begin, end in cuts])
@@ -94,6 +95,8 @@ class ColumnLinear(nn.Linear):
                          activation=activation or layer.activation,
                          quantize_input=layer.quantize_input)
         self.group, self.gather = group, gather
+        if layer.is_packed:
+            self.pack()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = super().forward(_without_gradient(x))
@@ -130,11 +133,13 @@ class RowLinear(nn.Linear):
         begin, end = part_of(layer.in_features, 32, group, "in_features")
         # One rank adds the bias to its part, in fp32.
         bias = layer.bias if dist.get_rank(group) == 0 else None
-        super().__init__(_own(layer.packed().slice_k(begin, end)), bias,
+        super().__init__(_own(layer.packed().with_scales("128x4").slice_k(begin, end)), bias,
                          quantize_input=layer.quantize_input)
         self.group, self.sum_type = group, sum_type
         self._whole = layer.in_features if flag(split_input, "split_input") else None
         self._part = slice(begin, end)
+        if layer.is_packed:
+            self.pack()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self._whole is not None:

@@ -108,6 +108,15 @@ class Table(test_python_door.Table):
                 values = np.asarray(scale.numpy() if hasattr(scale, "numpy") else scale)
                 self.assertEqual(values.reshape(-1).tolist(), [1.0] * values.size)
 
+    def test_weights_are_packed_and_unpacked_where_they_lie(self):
+        there, here = (door_table.Operands(kind) for kind in (self.kind, test_python_door.OnNumpy))
+        packed, expected = there.packed(there.b).pack(), here.b.pack()
+        self.assertEqual(packed.scales.numpy().tobytes(), expected.scales.tobytes())
+        for layout in "linear", "128x4":
+            again, plain = packed.with_scales(layout), here.b.with_scales(layout)
+            self.assertEqual(again.scales.numpy().tobytes(), plain.scales.tobytes())
+            self.assertEqual(again.codes.numpy().tobytes(), plain.codes.tobytes())
+
     def test_tensor_scales_of_groups(self):
         """The device's products beside those of NumPy's arrays, each group's rows with its own
         tensor scale."""

@@ -57,6 +57,10 @@ def compare(device, group):
         all_of_x = RowLinear(whole, group=group, split_input=True)
         if not torch.equal(all_of_x(x), row(x[:, begin:end].contiguous())):
             raise SystemExit(f"rows {m}x{n}x{k}: split_input differs")
+        packed = layer(n, n, k, device).pack()
+        if not (torch.equal(ColumnLinear(packed, group=group, gather=True)(x), columns(x)) and
+                torch.equal(RowLinear(packed, group=group, split_input=True)(x), all_of_x(x))):
+            raise SystemExit(f"{m}x{n}x{k}: a packed layer differs")
         row = RowLinear(whole, group=group, sum_type=torch.float32)
         y = row(x[:, begin:end].contiguous())
         worst = max(worst, within(f"fp32 rows {m}x{n}x{k}", y, exact, bound))
