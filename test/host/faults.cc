@@ -154,6 +154,12 @@ class Scene {
     quantize.tensor_scale_device = static_cast<float*>(put(scales));
     space = put(std::vector<uint8_t>(space_bytes));
     quantize.workspace = put(scales), quantize.workspace_bytes = scales.size();
+    pack = NVFP4_PACK_DESC_INIT;
+    pack.n = kN, pack.k = pack.codes_ld = kK;
+    pack.codes = put(codes), pack.scales = put(scales);
+    pack.scale_layout = NVFP4_SCALE_LAYOUT_128X4, pack.packing = NVFP4_PACKING_SM90_1;
+    pack.packed = put(std::vector<uint8_t>(
+        nvfp4_packed_bytes(kN, kK, NVFP4_PACKING_SM90_1, NVFP4_OPERAND_FORMAT_NVFP4)));
   }
   // A new context in place of one that carries an error.
   void renew() {
@@ -177,6 +183,7 @@ class Scene {
 
   nvfp4_gemm_desc desc;
   nvfp4_quantize_desc quantize;
+  nvfp4_pack_desc pack;
   void* space;  // of the self test
   uint64_t space_bytes = nvfp4_selftest_bytes(100);
   decltype(&nvfp4emu_fail) fail;
@@ -255,6 +262,10 @@ const Function functions[] = {
     {"nvfp4_prepare", [](Scene&) { return nvfp4_prepare(); }, kUntouched, 3},
     {"nvfp4_quantize", [](Scene& s) { return nvfp4_quantize(&s.quantize, nullptr); }, kUntouched,
      2},
+    {"nvfp4_pack_weights", [](Scene& s) { return nvfp4_pack_weights(&s.pack, nullptr); },
+     kUntouched, 2},
+    {"nvfp4_unpack_weights", [](Scene& s) { return nvfp4_unpack_weights(&s.pack, nullptr); },
+     kUntouched, 2},
     {"nvfp4_selftest",
      [](Scene& s) { return nvfp4_selftest(s.space, s.space_bytes, nullptr); },
      kUntouched,
