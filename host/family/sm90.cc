@@ -451,7 +451,7 @@ Operation operation(const Plan& plan, const KernelParams& params) {
   if (kind == kEpilogueScaled) {
     return plan.variant->has(kOperation_scaled) ? kOperation_scaled : kOperation_any;
   }
-  if (kind >= kEpilogueF32) return kOperation_any;
+  if (kind >= kEpilogueGeneral) return kOperation_any;
   return p.weight_format == kFormatMxfp4 ? kOperation_mxfp4 : kOperation_plain;
 }
 
@@ -475,7 +475,7 @@ constexpr Family make_family() {
   f.operation = operation;
   f.write_rule = write_rule;
   f.write_choice = write_choice;
-  f.last_fast_epilogue = kEpilogueColumns;
+  f.last_fast_epilogue = kEpilogueF32;
   f.has_fast_scales = has_fast_scales;
   f.groups_at = offsetof(Sm90GroupedParams, groups);
   f.gated_groups_at = offsetof(Sm90GroupedGatedParams, groups);

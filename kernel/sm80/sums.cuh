@@ -158,7 +158,7 @@ __device__ inline float unit_80(const Sm80Params& p) {
   return kSm80TakesUe8m0 && p.log2_of_ue8m0 != 0 ? kSm80Ue8m0Unit : kSm80Ue4m3Unit;
 }
 
-// Stores row-major D in fp16 or bf16, alpha times the sum, if all four elements exist and are
+// Stores row-major D in fp16, bf16 or fp32, alpha times the sum, if all four elements exist and are
 // aligned.
 template <typename Tile>
 __device__ void store_plain_80(const Sm80Params& p, float alpha, const SumRows& rows) {
@@ -170,15 +170,22 @@ __device__ void store_plain_80(const Sm80Params& p, float alpha, const SumRows& 
     float x[4] = {sum.x, sum.y, sum.z, sum.w};
 #pragma unroll
     for (float& one : x) one = __fmul_rn(alpha, __fmul_rn(one, unit));
+    if (type == kTypeF32) {
+      float* const d = static_cast<float*>(p.d) + first + m * p.epilogue.d_row;
+      *reinterpret_cast<float4*>(d) = make_float4(x[0], x[1], x[2], x[3]);
+      continue;
+    }
     uint16_t* const d = static_cast<uint16_t*>(p.d) + first + m * p.epilogue.d_row;
     *reinterpret_cast<uint2*>(d) = narrow_four(type, x);
   }
 }
 
 __device__ inline bool is_plain_80(const Sm80Params& p, uint32_t n) {
-  const uint32_t kind = p.epilogue.kind;
-  return (kind == kEpiloguePlain || kind == kEpilogueBf16) && n + 4 <= p.n &&
-         ((p.epilogue.d_row | p.d_batch_stride) & 3) == 0;
+  const EpilogueParams& e = p.epilogue;
+  const bool bare = e.alpha_device == nullptr && e.a_tensor_scale == nullptr &&
+                    e.b_tensor_scale == nullptr && e.bias_type == kTypeNone;
+  return (e.kind <= kEpilogueBf16 || (e.kind == kEpilogueF32 && bare)) && n + 4 <= p.n &&
+         ((e.d_row | p.d_batch_stride) & 3) == 0;
 }
 
 // Where a thread's sums are in D. All groups share one D.

@@ -130,7 +130,12 @@ __device__ bool has_general_epilogue(const Sm90Params& p) {
 // the sums in registers. Gated products have two of each (sums/gate.cuh).
 template <typename Tile>
 __device__ bool has_columns_terms(const Sm90Params& p) {
-  return Tile::kScaledD || (Tile::kPlain && !Tile::kGated && p.epilogue.kind == kEpilogueColumns);
+  return Tile::kScaledD || (Tile::kPlain && !Tile::kGated && p.epilogue.kind >= kEpilogueColumns);
+}
+// D in fp32, which the fast entry stores without rounding.
+template <typename Tile>
+__device__ bool has_float_d(const Sm90Params& p) {
+  return Tile::kPlain && !Tile::kGated && !Tile::kScaledD && p.epilogue.kind == kEpilogueF32;
 }
 // These include a tensor scale for each row of A.
 template <typename Tile>

@@ -104,21 +104,23 @@ __device__ void ask_for_column_terms(const Cta90<Tile>& cta, uint32_t lane) {
   __syncwarp();
 }
 
-// Stores four neighbouring weights of any token, from n on, to D in fp16 or bf16. Only scaled() and
-// round() define what happens to a sum, and only store() writes D.
+// Stores four neighbouring weights of any token, from n on, to D in fp16 or bf16, or unrounded in
+// fp32. Only scaled() and round() define what happens to a sum; only store() and store_floats()
+// write D.
 template <typename Tile>
 struct Epilogue90 {
   const Sm90Params& p;
   uint32_t n, batch;
   bool vectors;
-  uint16_t* d;
+  uint8_t* d;
 
   __device__ Epilogue90(const Sm90Params& params, const TileCoordinate& tile, uint32_t first)
       : p(params),
         n(first),
         batch(tile.batch),
         vectors(((p.d_ld | p.d_batch_stride) & 3) == 0 && n + 4 <= p.n),
-        d(static_cast<uint16_t*>(p.d) + tile.batch * p.d_batch_stride + n) {}
+        d(static_cast<uint8_t*>(p.d) +
+          ((tile.batch * p.d_batch_stride + n) << (has_float_d<Tile>(p) ? 2 : 1))) {}
 
   // Scales a sum, beginning with the decoding factor.
   static __device__ float scaled(const Sm90Params& p, float sum, float scale) {
@@ -131,7 +133,7 @@ struct Epilogue90 {
   }
 
   __device__ void store(uint32_t m, const uint2& four) const {
-    uint16_t* out = d + m * p.d_ld;
+    uint16_t* out = reinterpret_cast<uint16_t*>(d) + m * p.d_ld;
     if (vectors) {
       *reinterpret_cast<uint2*>(out) = four;
       return;
@@ -140,6 +142,20 @@ struct Epilogue90 {
     for (uint32_t k = 0; k < 4; ++k) {
       const uint32_t word = k < 2 ? four.x : four.y;
       if (n + k < p.n) out[k] = static_cast<uint16_t>(k % 2 == 0 ? word : word >> 16);
+    }
+  }
+
+  // With four floats at a time the loop over K of one tile would spill a register.
+  __device__ void store_floats(uint32_t m, const float (&x)[4]) const {
+    constexpr bool kSpills = Tile::kTokens == 16 && Tile::kWeights == 128;
+    float* out = reinterpret_cast<float*>(d) + m * p.d_ld;
+    if (!kSpills && vectors) {
+      *reinterpret_cast<float4*>(out) = make_float4(x[0], x[1], x[2], x[3]);
+      return;
+    }
+#pragma unroll
+    for (uint32_t k = 0; k < 4; ++k) {
+      if (n + k < p.n) out[k] = x[k];
     }
   }
 
@@ -153,6 +169,7 @@ struct Epilogue90 {
 #pragma unroll
       for (uint32_t i = 0; i < 4; ++i) x[i] = __fadd_rn(x[i], terms.bias[i]);
     }
+    if (has_float_d<Tile>(p)) return store_floats(m, x);
     store(m, make_uint2(round(x[0], x[1], p), round(x[2], x[3], p)));
   }
 

@@ -73,6 +73,20 @@ __device__ void put_rows(const float (&sums)[kSums], const Scaling& scaling, uin
   }
 }
 
+// Stores a group's complete sums to D in fp32, straight from registers. Eight lanes of a warp store
+// 32 bytes of a row together. Thread and rows are those of scale_rows().
+template <typename Tile, uint32_t kSums>
+__device__ void store_float_sums(const Sm90Params& p, const TileCoordinate& tile, uint32_t n,
+                                 uint32_t m, const Scaling& scaling, const float (&sums)[kSums]) {
+  float* const d = static_cast<float*>(p.d) + tile.batch * p.d_batch_stride + n + m * p.d_ld;
+  const uint32_t end = row_end<Tile>(p, tile);
+#pragma unroll
+  for (uint32_t i = 0; i < kSums; ++i) {
+    const uint32_t row = i / 4 * 8 + i % 2, column = i / 2 % 2 * 8;
+    if (n + column < p.n && m + row < end) d[row * p.d_ld + column] = scaling.of(sums[i]);
+  }
+}
+
 // Stores a group's complete sums, for its slice of the tile's tokens, to D through rows of fp16 in
 // shared memory: all rows at once, or kRowsPerPass at a time beside rings in use. A lane reads all
 // of its rows before it stores one; otherwise each store would wait for its own read.
@@ -95,7 +109,11 @@ __device__ void store_rows(const Sm90Params& p, const TileCoordinate& tile, uint
   Scaling scaling;
   if constexpr (!kGatesSums<Tile>) {
     const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + warp % Tile::kConsumersPerStage * 16;
-    scaling = scale_rows<Tile>(p, n + lane / 4, tile.batch, m_first + lane % 4 * 2, sums);
+    const uint32_t m = m_first + lane % 4 * 2;
+    scaling = scale_rows<Tile>(p, n + lane / 4, tile.batch, m, sums);
+    if (has_float_d<Tile>(p)) {
+      return store_float_sums<Tile>(p, tile, n + lane / 4, m, scaling, sums);
+    }
   }
 #pragma unroll
   for (uint32_t first = 0; first < kTokens; first += kRows) {
