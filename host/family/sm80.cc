@@ -49,6 +49,8 @@ constexpr int64_t kBytesPercent = 145;
 // Partial sums go to the first CTA of a cluster: a cost per cluster and per partition. Otherwise a
 // kernel of its own adds them, at a cost per byte stored and loaded for a token.
 constexpr int64_t kCluster = 250, kPartition = 140, kAddKernel = 2600;
+// The general epilogue, once for all tiles of a CTA.
+constexpr int64_t kGeneral = 2700;
 constexpr int64_t kBlockBytes = kSm80CodeBytes + kSm80ScaleBytes;
 constexpr int64_t kPartitionBytes = 2 * kSm80Weights * sizeof(float);
 
@@ -147,6 +149,11 @@ uint32_t invariant_partitions(const nvfp4_gemm_desc& g, const Architecture& arch
   return best_partitions(g, arch, v, ceil_div(g.n, int64_t{kSm80Weights}), 1);
 }
 
+// What D's own epilogue takes beyond the fast one. It is the same for every tile.
+int64_t clocks_of_d(const nvfp4_gemm_desc& g) {
+  return make_epilogue(g).kind <= kEpilogueF32 ? 0 : kGeneral;
+}
+
 bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
                   Choice* choice) {
   int64_t matrix, tiles;
@@ -155,7 +162,8 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
                                   ? invariant_partitions(desc, arch)
                                   : best_partitions(desc, arch, v, tiles, desc.m);
   const int64_t cost = clocks(desc, arch, v, {tiles, desc.m, partitions}).all();
-  *choice = {&v, partitions, 1, false, tiles, 0, tiles * partitions, cost};
+  *choice = {
+      &v, partitions, 1, false, tiles, 0, tiles * partitions, cost, cost + clocks_of_d(desc)};
   return choice->ctas <= kMaxTiles;
 }
 
@@ -181,7 +189,9 @@ nvfp4_status complete(const nvfp4_gemm_desc& desc, Plan* plan) {
 Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   if (!has_clusters(plan.arch())) return {};
   const Division how{plan.grid / plan.split, desc.m, plan.split};
-  return clocks(desc, plan.arch(), *plan.variant, how);
+  Clocks all = clocks(desc, plan.arch(), *plan.variant, how);
+  all.sums += clocks_of_d(desc);
+  return all;
 }
 
 void write_rule(const Architecture& arch, char (&text)[kReasonBytes]) {
@@ -190,7 +200,8 @@ void write_rule(const Architecture& arch, char (&text)[kReasonBytes]) {
 }
 
 void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
-  snprintf(text, sizeof text, "split %" PRIu32 ", %" PRId64 " clocks", choice.split, choice.cost);
+  snprintf(text, sizeof text, "split %" PRIu32 ", %" PRId64 " clocks", choice.split,
+           choice.own_cost());
 }
 
 // ---- launching ---------------------------------------------------------------------------------
