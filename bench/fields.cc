@@ -30,6 +30,7 @@ class ByColumns {
     copies_.push_back(std::make_unique<DeviceGemm>(gpu.driver, problem));
     copies_[0]->desc.cd_order = NVFP4_CD_ORDER_COLUMN_MAJOR;
     copies_[0]->desc.d_ld = shape_.m;
+    copies_[0]->fit_workspace();
     while (int(copies_.size()) < count)
       copies_.push_back(std::make_unique<DeviceGemm>(*copies_[0]));
     check(copies_[0]->enqueue());

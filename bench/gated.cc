@@ -28,6 +28,7 @@ struct Set {
   Shape s;  // n: columns of the gated product
   DeviceGemm gemm;
   DeviceBuffer d, codes, scales;
+  std::unique_ptr<DeviceBuffer> workspace;
 
   Set(const Driver& driver, const DeviceGemm& first, const Shape& shape)
       : s(shape),
@@ -36,6 +37,16 @@ struct Set {
         codes(driver, size_t(s.m * s.n / 2)),
         scales(driver, nvfp4_scale_bytes(s.m, s.n, kTiles)) {
     gemm.desc.d = d.pointer(), gemm.desc.d_type = NVFP4_TYPE_BF16, gemm.desc.d_ld = 2 * s.n;
+    const int capability = support::devices(driver).at(0).compute_capability();
+    uint64_t most = 256;
+    for (const nvfp4_gemm_desc& g : {gemm.desc, gated_desc(NVFP4_TYPE_BF16),
+                                     gated_desc(NVFP4_TYPE_NVFP4), gated_desc(NVFP4_TYPE_F32)}) {
+      uint64_t bytes = 0;
+      check(nvfp4_gemm_workspace_bytes(&g, capability, &bytes));
+      most = std::max(most, bytes);
+    }
+    workspace = std::make_unique<DeviceBuffer>(driver, most);
+    gemm.desc.workspace = workspace->pointer(), gemm.desc.workspace_bytes = most;
   }
 
   nvfp4_gemm_desc gated_desc(int32_t type) const {

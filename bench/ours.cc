@@ -171,6 +171,7 @@ void OurGemm::set_epilogue(const nvfp4_gemm_desc& as, const std::vector<uint8_t>
     desc.bias_type = as.bias_type, desc.bias = bias.empty() ? nullptr : bias_->pointer();
     desc.c_type = as.c_type, desc.c = c.empty() ? nullptr : c_.back()->pointer();
     desc.c_ld = c.empty() ? as.c_ld : problem_.n;
+    copy->fit_workspace();
   }
 }
 

@@ -32,14 +32,20 @@ struct Set {
         gemm(first),
         d(driver, size_t(s.m * s.n) * sizeof(float)),
         codes(driver, size_t(s.m * s.n / 2)),
-        scales(driver, nvfp4_scale_bytes(s.m, s.n, kTiles)) {}
+        scales(driver, nvfp4_scale_bytes(s.m, s.n, kTiles)) {
+    take(scaled_type);
+    gemm.fit_workspace();  // no other D needs more
+  }
 
-  void run(int32_t type, CUstream stream) {
+  void take(int32_t type) {
     nvfp4_gemm_desc& g = gemm.desc;
     const bool scaled = type == scaled_type;
     g.d_type = type, g.d = scaled ? codes.pointer() : d.pointer();
     g.d_scales = scaled ? scales.pointer() : nullptr;
     g.d_scale_layout = scaled ? kTiles : NVFP4_SCALE_LAYOUT_UNSET;
+  }
+  void run(int32_t type, CUstream stream) {
+    take(type);
     check(gemm.enqueue(stream));
   }
   void quantize(int32_t type, CUstream stream) {

@@ -367,7 +367,11 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                off.
  *   variant      NULL or a variant's name (nvfp4_variant_name; a refusal lists the names). "NAME/2"
  *                splits K into two partitions. "NAME/even", of some tiles of 9.0: CTAs share the
- *                tiles that fill no whole wave.
+ *                tiles that fill no whole wave. Any of these with "/apart" behind it: the kernel
+ *                stores sums in fp32 in the workspace, and a second kernel makes D of them, to the
+ *                same bits. Without "/apart" one kernel does both. The planner takes what is
+ *                faster. Not for a D that the fast epilogue makes, nor if K is 0. A gated product
+ *                has two kernels only if l is 1 and b and b2 are less than 2^40 bytes apart.
  *   empty        If m, n or l is 0, the call succeeds: it reads, writes and enqueues nothing, and
  *                checks no rule below. K = 0 gives acc = +0, and the rules of A, B and their scales
  *                are not checked.
@@ -552,7 +556,8 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
  * Allocates nothing and waits for nothing. The stream may be captured into a graph, in any mode. A
  * product is one kernel node. If it needs a workspace it is two nodes with a programmatic edge
  * between them, and three on 10.x if the scales of both operands are linear. It is one node if the
- * workspace is only for even shares of 9.0. With K = 0 it is one memset node for each batch or for
+ * workspace is only for even shares of 9.0. If a second kernel makes D (nvfp4_plan_info, d_apart),
+ * that is one node more. With K = 0 it is one memset node for each batch or for
  * all, or a kernel node if D is more than fp16 of alpha * 0. Code is loaded at the first use of a
  * kernel only; the thread's capture mode is relaxed while that happens.               Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
@@ -648,9 +653,10 @@ NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
 
 /* Bytes of workspace that the problem needs on a device of that compute capability, exactly. On
  * 10.x the workspace holds linear scales converted to 128x4, on 9.0 the decoded tokens of large
- * tiles, and elsewhere, with a 16-bit A, or with even shares, the sums of K partitions. In other
- * cases 0 bytes are needed. desc->workspace is ignored. Errors are those of nvfp4_gemm_supported,
- * and *bytes is then unchanged.                                                     Since 0.1 */
+ * tiles, and elsewhere, with a 16-bit A, or with even shares, the sums of K partitions. If a second
+ * kernel makes D (d_apart), it holds the sums of D in fp32, too. In other cases 0 bytes are needed.
+ * desc->workspace is ignored. Errors are those of nvfp4_gemm_supported, and *bytes is then
+ * unchanged.                                                                        Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
                                                   int32_t compute_capability, uint64_t *bytes);
 
@@ -716,7 +722,9 @@ typedef struct nvfp4_plan_info {
   int32_t proof;                       /* NVFP4_PROOF_..                                          */
   int32_t store;                       /* NVFP4_STORE_..                                          */
   int32_t epilogue;                    /* NVFP4_EPILOGUE_..                                       */
-  int32_t reserved[5];                 /* 0                                                       */
+  int32_t d_apart;                     /* 1: the kernel stores sums in the workspace, and a second
+                                          one makes D of them                                     */
+  int32_t reserved[4];                 /* 0                                                       */
 } nvfp4_plan_info;
 #ifdef __cplusplus
 NVFP4_DEFINE_INIT_(nvfp4_plan_info)

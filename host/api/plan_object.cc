@@ -125,7 +125,7 @@ nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc* desc, nvfp4_gemm_plan
     return prepare_gemm(site, checked, prepared);
   }));
   keep_empty(checked.known, &(*plan)->prepared);
-  (*plan)->prepared.plan.gated = is_gated(checked.known);  // of an empty one, too
+  (*plan)->prepared.gated = is_gated(checked.known);  // of an empty one, too
   return NVFP4_SUCCESS;
 }
 
@@ -139,7 +139,7 @@ nvfp4_status nvfp4_grouped_plan_create(const nvfp4_grouped_desc* desc, nvfp4_gem
   }));
   keep_empty(checked.gemm.known, &(*plan)->prepared);
   (*plan)->prepared.plan.grouped = true;  // an empty plan may be run with other row ends
-  (*plan)->prepared.plan.gated = is_gated(checked.gemm.known);
+  (*plan)->prepared.gated = is_gated(checked.gemm.known);
   return NVFP4_SUCCESS;
 }
 
@@ -150,7 +150,7 @@ nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan* plan, const nvfp4_gemm_a
   nvfp4_gemm_addresses known;
   if (addresses != nullptr) {
     NVFP4_TRY(check_addresses_struct(*addresses, prepared.desc, prepared.plan.grouped,
-                                     prepared.plan.gated, &known));
+                                     prepared.gated, &known));
     addresses = &known;
   }
   if (prepared.empty) {

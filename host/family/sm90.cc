@@ -8,6 +8,7 @@
 #include "host/driver/tensor_map.h"
 #include "host/family/nonce.h"
 #include "host/family/params.h"
+#include "host/family/sm90_d.h"
 #include "host/plan/plan.h"
 #include "host/problem/fields.h"
 #include "kernel/sm90/params.h"
@@ -81,8 +82,8 @@ Clocks clocks_of_partition(const Variant& v, int64_t stages, const Split& split)
 
 // Clock cycles of the SM that runs longest: of the CTAs that it runs one after the other (or side
 // by side, which takes as long), or of the tiles of its single CTA.
-Clocks clocks(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages,
-              const Assignment& how, const Architecture& arch) {
+Clocks clocks(const Variant& v, int64_t tiles, int64_t same, int64_t stages, const Assignment& how,
+              const Architecture& arch) {
   const Clocks partition = clocks_of_partition(v, stages, *how.split);
   const int64_t tokens = v.workspace_tokens ? kTokenKernelClocks : 0;
   const int64_t next = is_for_few(v) ? kNextFewClocks : kNextTileClocks;
@@ -94,7 +95,7 @@ Clocks clocks(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages,
   }
   const int64_t waves =
       ceil_div(tiles * how.split->partitions, arch.sm_count - how.split->empty_sms);
-  const bool several = how.split->partitions == 1 && takes_several_tiles(v, tiles, tiles_n, stages);
+  const bool several = how.split->partitions == 1 && takes_several_tiles(v, tiles, same, stages);
   const int64_t ctas =
       several ? kCtaClocks + (waves - 1) * next : ceil_div(waves, v.ctas_per_sm) * kCtaClocks;
   return {waves * partition.stages, waves * partition.sums, ctas + tokens};
@@ -140,14 +141,14 @@ bool share_evenly(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
 bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
                   Choice* choice) {
   const int64_t stages = ceil_div(desc.k, kSm90StageK);
-  const int64_t tiles_n = ceil_div(desc.n, v.tile_weights);
+  const int64_t same = tiles_of_same_tokens(desc, v);
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
   const auto take = [&](const Assignment& how) {
-    const int64_t cost = clocks(v, tiles, tiles_n, stages, how, arch).all();
+    const int64_t cost = clocks(v, tiles, same, stages, how, arch).all();
     if (choice->variant != nullptr && cost >= choice->cost) return;
     const uint32_t partitions = how.split->partitions;
-    const bool several = takes_several_tiles(v, tiles, tiles_n, stages);
+    const bool several = takes_several_tiles(v, tiles, same, stages);
     *choice = {&v,  partitions, partitions, several, tiles, how.whole, ctas_of(how, tiles, arch),
                cost};
   };
@@ -162,7 +163,7 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
     }
     if (at_once(split, arch) > 0) take({&split, 0});
     const bool mixes = split.partitions > 1 && split.partitions <= 4;
-    if (!mixes || !takes_several_tiles(v, tiles, tiles_n, stages / split.partitions)) continue;
+    if (!mixes || !takes_several_tiles(v, tiles, same, stages / split.partitions)) continue;
     const int64_t whole = whole_tiles(split, tiles, arch);
     if (whole > 0) take({&split, whole});
   }
@@ -234,7 +235,8 @@ bool share_evenly(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
 
 // The end of the workspace: sums of parts, then a word of arrivals for each shared tile.
 uint8_t* parts_at(const nvfp4_gemm_desc& g, const Plan& plan) {
-  return static_cast<uint8_t*>(g.workspace) + (plan.workspace_bytes - plan.parts_bytes);
+  const uint64_t bytes = plan.workspace_bytes - plan.sums_bytes - plan.parts_bytes;
+  return static_cast<uint8_t*>(g.workspace) + bytes;
 }
 
 EvenShares even_shares_of(const nvfp4_gemm_desc& g, const Plan& plan) {
@@ -293,7 +295,8 @@ int64_t decoded_rows(const nvfp4_gemm_desc& desc, const Plan& plan) {
 nvfp4_status count_tokens(const nvfp4_gemm_desc& desc, Plan* plan) {
   if (takes_decoded(*plan->variant, desc)) return count_decoded(desc, plan);
   if (!plan->variant->workspace_tokens) return NVFP4_SUCCESS;
-  const int64_t rows = decoded_rows(desc, *plan), batches = plan->grouped ? 1 : desc.l;
+  const int64_t rows = decoded_rows(desc, *plan);
+  const int64_t batches = plan->grouped || tokens_repeat(desc) ? 1 : desc.l;
   const int64_t sub_tiles = ceil_div(desc.k, kSm90StageK) * (kSm90StageK / kScaleTileK);
   int64_t bytes;
   if (!multiply(rows, sub_tiles * kTokenRowBytes, &bytes) || !multiply(bytes, batches, &bytes)) {
@@ -321,17 +324,21 @@ nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
 Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   int64_t matrix, tiles;
   count_tiles(desc, *plan.variant, &matrix, &tiles);  // cannot fail, since there is a plan
+  const Choice choice{plan.variant, plan.split, plan.cluster, plan.several,
+                      tiles,        plan.whole, plan.grid,    0};
   if (plan.even) {
     const EvenShares even = even_shares_of(desc, plan);
     Clocks all = clocks_of_even(*plan.variant, ceil_div(desc.k, kSm90StageK), even);
     if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
+    all.sums += sm90_epilogue_clocks(desc, plan.arch(), choice);
     return all;
   }
   const Split* split = kSplits;
   while (split->partitions != plan.split) ++split;
-  Clocks all = clocks(*plan.variant, tiles, plan.tiles_n, ceil_div(desc.k, kSm90StageK),
-                      {split, plan.whole}, plan.arch());
+  Clocks all = clocks(*plan.variant, tiles, tiles_of_same_tokens(desc, *plan.variant),
+                      ceil_div(desc.k, kSm90StageK), {split, plan.whole}, plan.arch());
   if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
+  all.sums += sm90_epilogue_clocks(desc, plan.arch(), choice);
   return all;
 }
 
@@ -409,6 +416,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   p->token_batch_bytes = g.l > 1 ? g.a_batch_stride / 2 : 0;
   p->batches = static_cast<uint32_t>(g.l);
   set_token_rows(g, plan, p);
+  p->tokens_repeat = !plan.grouped && tokens_repeat(g);
   p->whole_tiles = plan.whole;
   set_even_shares(g, plan, p);
   p->weight_scales_linear = weight_scales(g, plan).linear;
@@ -463,6 +471,8 @@ bool has_fast_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
 
 constexpr Family make_family() {
   Family f;
+  f.apart_costs = sm90_apart_costs;
+  f.finish_clocks = sm90_finish_clocks;
   f.choose_split = choose_split;
   f.takes_even_shares = takes_even_shares;
   f.share_evenly = share_evenly;

@@ -21,11 +21,20 @@ nvfp4_status check_tiles(const nvfp4_gemm_desc& g, const Variant* forced) {
 
 }  // namespace
 
+nvfp4_status take_variant(const nvfp4_gemm_desc& desc, CheckedGemm* checked) {
+  Asked asked;
+  NVFP4_TRY(find_variant(desc.variant, &asked));
+  checked->forced = asked.variant;
+  checked->forced_split = asked.split;
+  checked->forced_apart = asked.apart;
+  return NVFP4_SUCCESS;
+}
+
 nvfp4_status check_gemm(const nvfp4_gemm_desc* desc, Caller caller, CheckedGemm* checked) {
   NVFP4_TRY(check_kind(desc, caller, &checked->known));
   const nvfp4_gemm_desc& g = checked->known;
   checked->desc = &g;
-  NVFP4_TRY(find_variant(g.variant, &checked->forced, &checked->forced_split));
+  NVFP4_TRY(take_variant(g, checked));
   checked->sizes_alone = asks_about_sizes(g, caller);
   checked->empty = g.m == 0 || g.n == 0 || g.l == 0;
   if (checked->empty) return NVFP4_SUCCESS;

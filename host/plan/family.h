@@ -27,6 +27,14 @@ struct Choice {
   int64_t own_cost() const { return cost_of_d > 0 ? cost_of_d : cost; }
 };
 
+// The planner's costs of a D that is made in one launch and apart. 0: no kernel can.
+struct ApartCosts {
+  int64_t one, apart;
+  bool
+      by_sizes;  // a row's bits may not depend on M, so two launches are taken wherever they can be
+  bool pays() const { return apart > 0 && (by_sizes || one == 0 || apart < one); }
+};
+
 constexpr size_t kReasonBytes = 160;
 
 // Clock cycles of the SM that runs longest, by cause.
@@ -80,6 +88,12 @@ struct Family {
                        const Variant& variant, Choice* choice) = nullptr;
   // Completes a plan: sets its workspace, and the kernels that run before and after the product's.
   nvfp4_status (*complete)(const nvfp4_gemm_desc& desc, Plan* plan) = nullptr;
+  // Costs of both ways to make D, of a problem and its product without an epilogue (apart.h). NULL:
+  // D is made in one launch.
+  ApartCosts (*apart_costs)(const nvfp4_gemm_desc& desc, const nvfp4_gemm_desc& sums,
+                            const Architecture& arch) = nullptr;
+  // Clock cycles of the second kernel, with what its sums cost the first. NULL: not known.
+  int64_t (*finish_clocks)(const nvfp4_gemm_desc& desc, Apart way) = nullptr;
   // NULL if the planner's cost is not a time.
   Clocks (*predict)(const nvfp4_gemm_desc& desc, const Plan& plan) = nullptr;
 

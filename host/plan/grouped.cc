@@ -105,6 +105,11 @@ nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, con
   if (forced == nullptr) {
     return is_assembled(arch, (*v)->family) ? refuse_assembled(arch, **v) : NVFP4_SUCCESS;
   }
+  if (checked.gemm.forced_apart) {
+    return fail(NVFP4_STATUS_NOT_SUPPORTED,
+                "variant = \"%.64s\" makes D apart, which no grouped product can have yet",
+                g.variant);
+  }
   *v = forced;
   if (is_grouped_candidate(g, arch, *forced)) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE,
@@ -144,7 +149,7 @@ nvfp4_status check_grouped(const nvfp4_grouped_desc* desc, Caller caller, Checke
   NVFP4_TRY(check_grouped_kind(desc, caller, &checked->known, &gemm.known));
   const nvfp4_gemm_desc& g = gemm.known;
   gemm.desc = &g;
-  NVFP4_TRY(find_variant(g.variant, &gemm.forced, &gemm.forced_split));
+  NVFP4_TRY(take_variant(g, &gemm));
   const nvfp4_grouped_desc& x = checked->known;
   gemm.sizes_alone = asks_about_sizes(g, caller) && x.rows == nullptr && x.scale_rows == nullptr &&
                      x.group_alpha == nullptr && x.group_alpha2 == nullptr;

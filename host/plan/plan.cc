@@ -155,7 +155,7 @@ nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, C
                           "has another number of K partitions than batch_invariant = 1 requires");
     }
   }
-  const bool several = takes_several_tiles(v, tiles, ceil_div(desc.n, v.tile_weights), stages);
+  const bool several = takes_several_tiles(v, tiles, tiles_of_same_tokens(desc, v), stages);
   *choice = {&v, partitions, ctas, several, tiles, 0, tiles * ctas, 0};
   return NVFP4_SUCCESS;
 }
@@ -269,7 +269,56 @@ nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* pla
   return make_plan_on(checked, index, plan);
 }
 
+namespace {
+
+nvfp4_status decide_apart(const CheckedGemm& asked, const Architecture& arch, Apart* way) {
+  const nvfp4_gemm_desc& desc = *asked.desc;
+  *way = way_apart(desc);
+  // A question without addresses does not know of maxima, so they decide nothing here. Only a gated
+  // product is then in one launch, and needs less workspace than it was told of.
+  nvfp4_gemm_desc no_maxima = desc;
+  no_maxima.d_amax = no_maxima.d_row_amax = nullptr;
+  const bool known = way_apart(no_maxima) != Apart::one;
+  if (asked.forced_apart && *way == Apart::one) {
+    return refuse_split(desc, "makes D apart, which this product does not need or cannot have");
+  }
+  if (asked.forced_apart || *way == Apart::one) return NVFP4_SUCCESS;
+  const auto costs = arch.family->apart_costs;
+  if (asked.forced != nullptr || !known || costs == nullptr ||
+      !costs(no_maxima, sums_product(no_maxima, *way), arch).pays()) {
+    *way = Apart::one;
+  }
+  return NVFP4_SUCCESS;
+}
+
+nvfp4_status plan_product(const CheckedGemm& asked, uint32_t arch_index, Plan* plan);
+
+}  // namespace
+
+nvfp4_gemm_desc product_of(const nvfp4_gemm_desc& desc, const Plan& plan) {
+  return plan.apart == Apart::one ? desc : sums_product(desc, plan.apart);
+}
+
 nvfp4_status make_plan_on(const CheckedGemm& asked, uint32_t arch_index, Plan* plan) {
+  Apart way;
+  NVFP4_TRY(decide_apart(asked, kArchitectures[arch_index], &way));
+  if (way == Apart::one) return plan_product(asked, arch_index, plan);
+  const nvfp4_gemm_desc sums = sums_product(*asked.desc, way);
+  CheckedGemm product = asked;
+  product.desc = &sums;
+  const nvfp4_status status = plan_product(product, arch_index, plan);
+  if (status != NVFP4_SUCCESS) {
+    return asked.forced_apart ? status : plan_product(asked, arch_index, plan);
+  }
+  plan->apart = way;
+  plan->sums_bytes = sums_bytes(*asked.desc);
+  plan->workspace_bytes += plan->sums_bytes;
+  return NVFP4_SUCCESS;
+}
+
+namespace {
+
+nvfp4_status plan_product(const CheckedGemm& asked, uint32_t arch_index, Plan* plan) {
   *plan = {};
   plan->arch_index = arch_index;
   const nvfp4_gemm_desc desc = planned_product(*asked.desc, plan->arch());
@@ -293,5 +342,7 @@ nvfp4_status make_plan_on(const CheckedGemm& asked, uint32_t arch_index, Plan* p
   if (desc.k == 0) return NVFP4_SUCCESS;  // nothing is multiplied
   return choice.variant->family->complete(*asked.desc, plan);
 }
+
+}  // namespace
 
 }  // namespace nvfp4

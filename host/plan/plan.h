@@ -3,6 +3,7 @@
 // they use no driver and keep no state.
 #pragma once
 
+#include "host/plan/apart.h"
 #include "host/plan/checked.h"
 #include "host/plan/variant.h"
 
@@ -35,10 +36,14 @@ struct Plan {
   uint32_t prepass_ctas, prepass_threads;
   // The kernel that adds parts of K from the workspace after the product; 0: none.
   uint32_t add_ctas, add_threads;
+  // Who makes D. Unless it is the product's kernel, everything else here is about the product
+  // without its epilogue (product_of), whose D has the first sums_bytes of the workspace.
+  Apart apart;
+  uint64_t sums_bytes;
   uint32_t shared_bytes;  // of a CTA
   bool grouped;           // tiles_m is the largest number of token tiles that the groups can have
   uint32_t usual_rows;    // of a usual group
-  bool gated;             // the product has b2
+  bool gated;             // the kernel multiplies with b2
   // The kernel itself waits for earlier grids (griddepcontrol.wait), so it may start early.
   bool waits;
 
@@ -63,6 +68,9 @@ bool is_served(const CheckedGemm& checked, const Architecture& arch);
 // product are rows of b2 (gate_halves_tile in family.h). These families plan a gated product as one
 // product with the rows of b and b2. Any other problem is planned unchanged.
 nvfp4_gemm_desc planned_product(const nvfp4_gemm_desc& desc, const Architecture& arch);
+
+// The problem of the plan's kernel: the caller's, or without its epilogue.
+nvfp4_gemm_desc product_of(const nvfp4_gemm_desc& desc, const Plan& plan);
 
 // Refuses a problem for which desc.variant is NULL and all kernels are only assembled (proof.h).
 // The planner never chooses such a kernel by itself. The message suggests the variant `such` for

@@ -17,19 +17,13 @@ namespace nvfp4 {
 
 namespace {
 
-struct Names {
-  const char* whole;
-  const char* even;
-  const char* split[kPartitionCountsSize];
-};
-
 template <typename Tile>
-constexpr Variant variant_of(const Names& names, const Family* family, int32_t a_type,
-                             uint32_t clocks) {
+constexpr Variant variant_of(const VariantNames& one, const VariantNames& apart,
+                             const Family* family, int32_t a_type, uint32_t clocks) {
   Variant v{};
-  v.name = names.whole;
-  v.even_name = names.even;
-  for (uint32_t i = 0; i < kPartitionCountsSize; ++i) v.split_names[i] = names.split[i];
+  v.name = one.whole;
+  v.one = one;
+  v.apart = apart;
   v.family = family;
   v.tile_weights = Tile::kWeights;
   v.tile_tokens = Tile::kTokens;
@@ -68,13 +62,11 @@ constexpr Entry entry_of(const char* name) {
 #define NVFP4_TEXT(x) #x
 #define NVFP4_TEXT_OF(x) NVFP4_TEXT(x)
 #define NVFP4_NAME(family, label, k) #family "_" #label "x" #k
-#define NVFP4_NAMES(family, label, k)                                             \
-  {                                                                               \
-    NVFP4_NAME(family, label, k), NVFP4_NAME(family, label, k) "/even", {         \
-      NVFP4_NAME(family, label, k)                                                \
-      "/1", NVFP4_NAME(family, label, k) "/2", NVFP4_NAME(family, label, k) "/3", \
-          NVFP4_NAME(family, label, k) "/4", NVFP4_NAME(family, label, k) "/8"    \
-    }                                                                             \
+#define NVFP4_NAMES(name, apart)                                                          \
+  {                                                                                       \
+    name apart, name "/even" apart, {                                                     \
+      name "/1" apart, name "/2" apart, name "/3" apart, name "/4" apart, name "/8" apart \
+    }                                                                                     \
   }
 #define NVFP4_SET_ENTRY(family, Family, label, operation) \
   NVFP4_SET_ENTRY_BY(family, Family, label, operation, operation)
@@ -87,8 +79,10 @@ struct Table {
 };
 constexpr Table make_table() {
   Table of{{
-#define VARIANT(family, label, tile, a_type, clocks, k) \
-  variant_of<tile>(NVFP4_NAMES(family, label, k), &kFamily_##family, NVFP4_TYPE_##a_type, clocks),
+#define VARIANT(family, label, tile, a_type, clocks, k)                                    \
+  variant_of<tile>(NVFP4_NAMES(NVFP4_NAME(family, label, k), ""),                          \
+                   NVFP4_NAMES(NVFP4_NAME(family, label, k), "/apart"), &kFamily_##family, \
+                   NVFP4_TYPE_##a_type, clocks),
 #include "host/plan/variants.def"
   }};
 #define ENTRY(label, operation) NVFP4_SET_ENTRY(sm100, Sm100, label, operation)
@@ -162,6 +156,7 @@ bool scales_fit_map(const Operand& x) {
   constexpr int64_t kStrideBytes = int64_t{1} << 40;  // strides of a tensor map are shorter
   int64_t stride = x.scales_stride;
   if (x.l == 1) return true;
+  if (stride < 0) return false;  // b2 before b (apart.h)
   if (x.layout == NVFP4_SCALE_LAYOUT_LINEAR &&
       !scale_bytes_of(x, NVFP4_SCALE_LAYOUT_128X4, &stride)) {
     return false;
@@ -186,8 +181,8 @@ nvfp4_status refuse_partitions(const char* name, const Variant& variant) {
     snprintf(partitions + length, sizeof partitions - length, " /even");
   }
   return fail(NVFP4_STATUS_INVALID_VALUE,
-              "variant = \"%.64s\": the numbers of K partitions of %s are%s", name, variant.name,
-              partitions);
+              "variant = \"%.64s\": the numbers of K partitions of %s are%s, and /apart may follow",
+              name, variant.name, partitions);
 }
 
 // Whether the text is the variant's name followed by a slash.
@@ -206,19 +201,19 @@ bool is_in_order(const Variant& v, const Architecture& arch) {
   return true;
 }
 
-nvfp4_status find_split(const char* name, const Variant& variant, uint32_t* split) {
-  if (takes_even_shares(variant) && strcmp(name, variant.even_name) == 0) {
-    *split = kEvenShares;
-    return NVFP4_SUCCESS;
-  }
+// The part of the name after the variant's own that says how K is divided; false: none says so.
+bool find_split(const char* name, const Variant& variant, const VariantNames& names,
+                uint32_t* split) {
+  *split = 0;
+  if (strcmp(name, names.whole) == 0) return true;
+  *split = kEvenShares;
+  if (takes_even_shares(variant) && strcmp(name, names.even) == 0) return true;
   for (uint32_t i = 0; i < kPartitionCountsSize; ++i) {
-    if (!has_split(variant, kPartitionCounts[i]) || strcmp(name, variant.split_names[i]) != 0) {
-      continue;
-    }
+    if (!has_split(variant, kPartitionCounts[i]) || strcmp(name, names.split[i]) != 0) continue;
     *split = kPartitionCounts[i];
-    return NVFP4_SUCCESS;
+    return true;
   }
-  return refuse_partitions(name, variant);
+  return false;
 }
 
 }  // namespace
@@ -256,24 +251,36 @@ const Variant* served_variant(const Architecture& arch, uint32_t index) {
   return nullptr;
 }
 
-nvfp4_status find_variant(const char* name, const Variant** variant, uint32_t* split) {
-  *variant = nullptr;
-  *split = 0;
+nvfp4_status find_variant(const char* name, Asked* asked) {
+  *asked = {};
   if (name == nullptr) return NVFP4_SUCCESS;
   for (const Variant& known : kVariants) {
     if (strcmp(name, known.name) != 0 && !is_split_of(name, known)) continue;
-    *variant = &known;
-    return name[strlen(known.name)] == '/' ? find_split(name, known, split) : NVFP4_SUCCESS;
+    asked->variant = &known;
+    if (find_split(name, known, known.one, &asked->split)) return NVFP4_SUCCESS;
+    asked->apart = true;
+    if (find_split(name, known, known.apart, &asked->split)) return NVFP4_SUCCESS;
+    return refuse_partitions(name, known);
   }
   return refuse_variant(name);
 }
 
-const char* name_of(const Variant& variant, uint32_t split) {
-  if (split == kEvenShares) return variant.even_name;
+const char* name_of(const Asked& asked) {
+  const VariantNames& names = asked.apart ? asked.variant->apart : asked.variant->one;
+  if (asked.split == kEvenShares) return names.even;
   for (uint32_t i = 0; i < kPartitionCountsSize; ++i) {
-    if (kPartitionCounts[i] == split) return variant.split_names[i];
+    if (kPartitionCounts[i] == asked.split) return names.split[i];
   }
-  return variant.name;
+  return names.whole;
+}
+
+bool tokens_repeat(const nvfp4_gemm_desc& g) {
+  return g.l > 1 && g.a_batch_stride == 0 &&
+         (g.a_type != NVFP4_TYPE_NONE || g.a_scales_batch_stride_bytes == 0);
+}
+
+int64_t tiles_of_same_tokens(const nvfp4_gemm_desc& g, const Variant& v) {
+  return ceil_div(g.n, v.tile_weights) * (tokens_repeat(g) ? g.l : 1);
 }
 
 const Variant& variant_of_fewest_tiles(const Variant* forced) {

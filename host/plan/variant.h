@@ -27,10 +27,16 @@ constexpr uint32_t kPartitionCountsSize = sizeof kPartitionCounts / sizeof kPart
 // What a name that ends in "/even" asks for in place of a number of K partitions.
 constexpr uint32_t kEvenShares = UINT32_MAX;
 
+// The names that find_variant() takes.
+struct VariantNames {
+  const char* whole;
+  const char* even;                         // "sm90_128x128x256/even"
+  const char* split[kPartitionCountsSize];  // "sm90_64x16x256/2" for two K partitions
+};
+
 struct Variant {
   const char* name;
-  const char* even_name;                          // "sm90_128x128x256/even"
-  const char* split_names[kPartitionCountsSize];  // "sm90_64x16x256/2" for two K partitions
+  VariantNames one, apart;  // D in one launch, and apart (apart.h): "sm90_64x16x256/2/apart"
   Entry entries[kOperationCount];
   const Family* family;
   uint32_t tile_weights, tile_tokens, tile_k;
@@ -100,19 +106,31 @@ bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
 // tiles then have two CTAs). The batches of scales must be less than 2^40 bytes apart.
 bool has_scale_maps(const nvfp4_gemm_desc& desc, const Variant& v);
 
-// Whether a CTA may compute several tiles, given the number of tiles, the number along N, and the
-// k-blocks of the shortest K partition.
-inline bool takes_several_tiles(const Variant& v, int64_t tiles, int64_t tiles_n, int64_t stages) {
-  return v.several_tiles && (v.token_warps == 0 || (tiles == tiles_n && stages >= v.token_warps));
+// Whether all batches have the same tokens.
+bool tokens_repeat(const nvfp4_gemm_desc& desc);
+
+// The number of tiles that have the same tokens.
+int64_t tiles_of_same_tokens(const nvfp4_gemm_desc& desc, const Variant& v);
+
+// Whether a CTA may compute several tiles, given the number of tiles, the number of those with the
+// same tokens, and the k-blocks of the shortest K partition.
+inline bool takes_several_tiles(const Variant& v, int64_t tiles, int64_t same, int64_t stages) {
+  return v.several_tiles && (v.token_warps == 0 || (tiles == same && stages >= v.token_warps));
 }
 
-// Finds a variant by its name or by one of its split_names. *split is the number at the end of a
-// split name, and 0 for a plain name. If `name` is NULL, *variant is NULL. An unknown name is
-// refused with the list of names.
-nvfp4_status find_variant(const char* name, const Variant** variant, uint32_t* split);
+// What desc.variant asks for.
+struct Asked {
+  const Variant* variant;  // NULL: the planner chooses
+  uint32_t split;          // the number of K partitions in the name, kEvenShares, or 0: none
+  bool apart;              // D is made apart (apart.h)
+};
 
-// The name that find_variant() takes for a variant and split. The library owns the string.
-const char* name_of(const Variant& variant, uint32_t split);
+// Finds a variant by one of its names. If `name` is NULL, the result is {}. An unknown name is
+// refused with the list of names.
+nvfp4_status find_variant(const char* name, Asked* asked);
+
+// The name that find_variant() takes for it. The library owns the string.
+const char* name_of(const Asked& asked);
 
 // A K for which a CTA with a single tile fills its ring and wraps around: two k-blocks more than
 // the ring has stages. The self test computes one tile with this K. In this tile, an operand has at

@@ -74,6 +74,7 @@ nvfp4_status launch_with_nonce(const Site& site, const Plan& plan, CUkernel kern
   return launch(site, kernel, grid, &own, stream);
 }
 
+// `g` is the problem of the kernel.
 nvfp4_status enqueue_kernel(const Site& site, const PreparedGemm& prepared,
                             const nvfp4_gemm_desc& g, uint32_t ctas, const KernelParams& params,
                             CUstream stream) {
@@ -143,7 +144,8 @@ void keep_desc(const Site& site, const CheckedGemm& checked, PreparedGemm* prepa
   prepared->capability = site.capability;
   prepared->empty = false;
   if (checked.desc->variant == nullptr) return;
-  prepared->desc.variant = name_of(*prepared->plan.variant, checked.forced_split);
+  prepared->desc.variant =
+      name_of({prepared->plan.variant, checked.forced_split, checked.forced_apart});
 }
 
 void fill_groups(const nvfp4_gemm_desc& desc, const GroupArrays& from, GroupParams* groups) {
@@ -165,7 +167,9 @@ nvfp4_status prepare_launch(const Site& site, const GroupArrays* groups, Prepare
   if (tiles_scales(plan)) NVFP4_TRY(ready_scale_tiling(site, plan.grouped));
   if (plan.a_halves_bytes > 0) NVFP4_TRY(ready_decoding(site));
   const Family& family = *plan.variant->family;
-  NVFP4_TRY(family.make_params(*site.driver, prepared->desc, plan, &prepared->params));
+  if (plan.apart != Apart::one) NVFP4_TRY(ready_finish(site, prepared->desc, plan));
+  NVFP4_TRY(
+      family.make_params(*site.driver, product_of(prepared->desc, plan), plan, &prepared->params));
   if (groups != nullptr) {
     fill_groups(prepared->desc, *groups, prepared->params.groups(plan));
   }
@@ -205,6 +209,27 @@ nvfp4_status plan_grouped(const Site& site, const CheckedGrouped& checked, Plan*
   return refuse_older_driver(site, checked.gemm, *plan);
 }
 
+// The distance from b to b2 is a stride of the kernel's problem, so all of its parameters are new.
+nvfp4_status replace_both_weights(const Driver& driver, const Plan& plan,
+                                  const nvfp4_gemm_desc& desc, KernelParams* params) {
+  if (way_apart(desc) == plan.apart) {
+    return plan.variant->family->make_params(driver, product_of(desc, plan), plan, params);
+  }
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "b2 = %p is 2^40 bytes or more from b = %p, and the plan takes them as two batches",
+              desc.b2, desc.b);
+}
+
+nvfp4_status replace_in_params(const Driver& driver, const PreparedGemm& prepared,
+                               const nvfp4_gemm_desc& desc, KernelParams* params) {
+  const Plan& plan = prepared.plan;
+  if (plan.apart != Apart::one && is_gated(desc)) {
+    return replace_both_weights(driver, plan, desc, params);
+  }
+  return plan.variant->family->replace_addresses(driver, product_of(prepared.desc, plan),
+                                                 product_of(desc, plan), plan, params);
+}
+
 }  // namespace
 
 nvfp4_status prepare_gemm(const Site& site, const CheckedGemm& checked, PreparedGemm* prepared) {
@@ -231,8 +256,7 @@ nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepare
                                const nvfp4_gemm_desc& desc, const GroupArrays* groups,
                                KernelParams* params) {
   const Plan& plan = prepared.plan;
-  const Family& family = *plan.variant->family;
-  NVFP4_TRY(family.replace_addresses(driver, prepared.desc, desc, plan, params));
+  NVFP4_TRY(replace_in_params(driver, prepared, desc, params));
   if (groups != nullptr) fill_groups(desc, *groups, params->groups(plan));
   return NVFP4_SUCCESS;
 }
@@ -247,7 +271,11 @@ nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
     return NVFP4_SUCCESS;
   }
   const uint32_t ctas = count_ctas(prepared.plan, sms_at_once(site, prepared.plan));
-  NVFP4_TRY(enqueue_kernel(site, prepared, desc, ctas, params, static_cast<CUstream>(stream)));
+  const nvfp4_gemm_desc product = product_of(desc, prepared.plan);
+  NVFP4_TRY(enqueue_kernel(site, prepared, product, ctas, params, static_cast<CUstream>(stream)));
+  if (prepared.plan.apart != Apart::one) {
+    NVFP4_TRY(enqueue_finish(site, desc, prepared.plan, static_cast<CUstream>(stream)));
+  }
   log_product(prepared, desc, params, ctas);
   return NVFP4_SUCCESS;
 }

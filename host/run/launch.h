@@ -16,6 +16,7 @@ struct PreparedGemm {
   LoadedKernel loaded;
   int32_t capability;
   bool empty;  // nothing to enqueue; only desc is valid
+  bool gated;  // the problem has b2
 };
 
 // The problem must not be empty.

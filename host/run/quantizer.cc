@@ -133,7 +133,16 @@ static_assert(static_cast<int>(kTensorScaleValue) == NVFP4_TENSOR_SCALE_VALUE &&
 nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
   Site site;
   NVFP4_TRY(find_site(&site));
-  const bool early = desc.pdl != NVFP4_PDL_OFF;
+  return enqueue_quantize_on(site, desc, desc.pdl != NVFP4_PDL_OFF, stream);
+}
+
+nvfp4_status ready_quantize_f32(const Site& site) {
+  CUkernel kernel;
+  return find_kernel(site, kQuantizer_quantize_f32, &kernel);
+}
+
+nvfp4_status enqueue_quantize_on(const Site& site, const nvfp4_quantize_desc& desc, bool early,
+                                 void* stream) {
   const bool four_over_six = desc.scale_rule == NVFP4_SCALE_RULE_4OVER6;
   const bool row_amax = desc.tensor_scale_mode == NVFP4_TENSOR_SCALE_ROW_AMAX;
   if (row_amax && !four_over_six) {

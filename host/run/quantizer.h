@@ -2,6 +2,7 @@
 // Quantization on the device: from checked arguments to one or two launches.
 #pragma once
 
+#include "host/plan/plan.h"
 #include "host/problem/fields.h"
 #include "host/problem/quantizer.h"
 #include "host/run/device.h"
@@ -12,6 +13,11 @@ namespace nvfp4 {
 
 // Each function takes a desc that passed its check and is not empty.
 nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream);
+// `early`: the kernel may start before earlier work has finished. It waits itself.
+nvfp4_status enqueue_quantize_on(const Site& site, const nvfp4_quantize_desc& desc, bool early,
+                                 void* stream);
+// Loads the kernel for fp32, so that nothing is enqueued unless everything can be.
+nvfp4_status ready_quantize_f32(const Site& site);
 nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream);
 nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void* stream);
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,
@@ -39,6 +45,15 @@ nvfp4_status enqueue_scale_tiling(const Site& site, const ScaleTiling& tiling, b
 // The same for one matrix with the rows of groups, each of which begins a tile.
 nvfp4_status enqueue_group_tiling(const Site& site, const ScaleTiling& tiling,
                                   const GroupParams& groups, void* stream);
+
+// finish.cc: the second kernel of a D that is made apart from its product (host/plan/apart.h). Its
+// image is the quantizer's.
+//
+// Loads the kernel, so that nothing is enqueued unless everything can be.
+nvfp4_status ready_finish(const Site& site, const nvfp4_gemm_desc& desc, const Plan& plan);
+// Enqueues the kernel behind that of the product.
+nvfp4_status enqueue_finish(const Site& site, const nvfp4_gemm_desc& desc, const Plan& plan,
+                            CUstream stream);
 
 // Loads every kernel of the quantizer, with its code, into the current context.
 nvfp4_status ready_quantizer(const Site& site);

@@ -260,7 +260,7 @@ uint32_t split_of(Product product) { return product == kWrapping ? 1 : 0; }
 
 nvfp4_status plan_for(const Variant& variant, Product product, uint32_t arch, Plan* plan) {
   nvfp4_gemm_desc g = describe(shape_of(variant, product), product, variant.a_type, nullptr, 0);
-  g.variant = name_of(variant, split_of(product));
+  g.variant = name_of({&variant, split_of(product), false});
   const CheckedGemm checked{&g, &variant, false, true, split_of(product)};
   return make_plan_on(checked, arch, plan);
 }
@@ -292,7 +292,7 @@ nvfp4_status enqueue_product(const Site& site, const Variant& variant, Product p
                              uint8_t* base, uint64_t workspace_bytes, CUstream stream) {
   nvfp4_gemm_desc g =
       describe(shape_of(variant, product), product, variant.a_type, base, d_of(variant, product));
-  g.variant = name_of(variant, split_of(product));
+  g.variant = name_of({&variant, split_of(product), false});
   g.workspace = base + kImageBytes;
   g.workspace_bytes = workspace_bytes - kImageBytes;
   CheckedGemm checked;

@@ -42,10 +42,7 @@ int32_t proof_number(Proof proof) {
 
 // The planner's clock cycles were fitted on the GPU of the architecture's row.
 double predicted_ns(const nvfp4_gemm_desc& g, const Plan& plan) {
-  const Family& family = *plan.variant->family;
-  if (family.predict == nullptr) return 0;
-  const Clocks clocks = family.predict(planned_product(g, plan.arch()), plan);
-  return static_cast<double>(clocks.all()) / plan.arch().light.clock * 1e9;
+  return static_cast<double>(predicted_clocks(g, plan).all()) / plan.arch().light.clock * 1e9;
 }
 
 int32_t store_of(const nvfp4_gemm_desc& g, const Plan& plan) {
@@ -55,6 +52,8 @@ int32_t store_of(const nvfp4_gemm_desc& g, const Plan& plan) {
 }
 
 int32_t epilogue_of(const nvfp4_gemm_desc& g, const Plan& plan) {
+  if (plan.apart == Apart::finish && !has_usual_rows(g)) return NVFP4_EPILOGUE_GENERAL;
+  if (plan.apart != Apart::one) return NVFP4_EPILOGUE_FAST;
   const Family& family = *plan.variant->family;
   const uint32_t kind = make_epilogue(g).kind;
   const bool scaled = kind == kEpilogueScaled && family.has_fast_scales != nullptr &&
@@ -68,7 +67,8 @@ int32_t epilogue_of(const nvfp4_gemm_desc& g, const Plan& plan) {
 void describe_tiles(const nvfp4_gemm_desc& g, const Plan& plan, int32_t sm_count,
                     nvfp4_plan_info* info) {
   const Variant& v = *plan.variant;
-  info->variant = plan.even ? v.even_name : v.name;
+  const VariantNames& names = plan.apart == Apart::one ? v.one : v.apart;
+  info->variant = plan.even ? names.even : names.whole;
   info->variant_index = index_in(plan.arch(), v);
   info->tile_m = number(v.tile_tokens);
   info->tile_n = number(plan.entry().columns);
@@ -89,6 +89,16 @@ void describe_tiles(const nvfp4_gemm_desc& g, const Plan& plan, int32_t sm_count
 
 }  // namespace
 
+Clocks predicted_clocks(const nvfp4_gemm_desc& g, const Plan& plan) {
+  const Family& family = *plan.variant->family;
+  const Family& first = *plan.arch().family;  // it decides who makes D
+  if (family.predict == nullptr) return {};
+  Clocks clocks = family.predict(planned_product(product_of(g, plan), plan.arch()), plan);
+  const bool apart = plan.apart != Apart::one && clocks.all() > 0;
+  if (apart && first.finish_clocks != nullptr) clocks.sums += first.finish_clocks(g, plan.apart);
+  return clocks;
+}
+
 nvfp4_status rule_sm_count(int32_t sm_count) {
   if (sm_count >= 1) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE, "sm_count = %" PRId32 " is less than 1", sm_count);
@@ -105,7 +115,8 @@ nvfp4_plan_info describe_plan(const CheckedGemm& checked, const Plan& plan, int3
   nvfp4_plan_info info{};
   info.variant_index = -1;
   if (checked.empty || g.k == 0) return info;
-  describe_tiles(g, plan, sm_count, &info);
+  const nvfp4_gemm_desc product = product_of(g, plan);
+  describe_tiles(product, plan, sm_count, &info);
   info.image = first_image(plan);
   info.workspace_bytes = plan.workspace_bytes;
   info.a_scales_bytes = plan.a_scales_bytes;
@@ -117,8 +128,9 @@ nvfp4_plan_info describe_plan(const CheckedGemm& checked, const Plan& plan, int3
   info.math_ns = light.math_ns;
   info.proof = proof_number(
       proof_on(plan.arch(), plan.variant->family, plan.variant->tile_ctas, plan.split));
-  info.store = store_of(g, plan);
+  info.store = store_of(product, plan);
   info.epilogue = epilogue_of(g, plan);
+  info.d_apart = plan.apart != Apart::one;
   return info;
 }
 

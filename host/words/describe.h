@@ -2,9 +2,13 @@
 // A plan in numbers: nvfp4_plan_info.
 #pragma once
 
+#include "host/plan/family.h"
 #include "host/plan/grouped.h"
 
 namespace nvfp4 {
+
+// Clock cycles of all kernels of a plan, D's epilogue included. 0: the family predicts none.
+Clocks predicted_clocks(const nvfp4_gemm_desc& desc, const Plan& plan);
 
 // Checks the caller's struct and number of SMs. `info` may hold anything beyond its struct_size.
 nvfp4_status check_describe(int32_t sm_count, const nvfp4_plan_info* info);

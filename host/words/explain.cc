@@ -52,9 +52,7 @@ const char* binding_limit(const Light& light, const Clocks& clocks, double ns) {
 // made.
 void add_time(const nvfp4_gemm_desc& g, const Plan& plan, const nvfp4_plan_info& info, Text* text) {
   const Architecture& arch = plan.arch();
-  const Family& family = *plan.variant->family;
-  if (family.predict == nullptr) return;
-  const Clocks clocks = family.predict(planned_product(g, plan.arch()), plan);
+  const Clocks clocks = predicted_clocks(g, plan);
   if (clocks.all() == 0) return;
   const Light light = light_of(g, arch.light, static_cast<int32_t>(arch.sm_count));
   text->add("time      %.2f us predicted, by clocks fitted on an H200 at %s; limit: %s\n",
@@ -236,6 +234,26 @@ void add_geometry(const nvfp4_plan_info& info, const Plan& plan, int32_t sm_coun
   }
 }
 
+void add_apart(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
+  if (plan.apart == Apart::one) return;
+  text->add("apart     the kernel stores %" PRIu64
+            " bytes of sums in fp32 in the workspace%s; a second one, %s, makes D of them\n",
+            plan.sums_bytes, is_gated(g) ? ", those with b2 as a second batch" : "",
+            plan.apart == Apart::quantizer ? "that of nvfp4_quantize" : "for any epilogue");
+}
+
+// What the planner compared to decide who makes D.
+void add_forms(const nvfp4_gemm_desc& g, const Plan& plan, bool forced, Text* text) {
+  const auto costs = plan.arch().family->apart_costs;
+  const Apart way = way_apart(g);
+  if (forced || costs == nullptr || way == Apart::one) return;
+  const ApartCosts c = costs(g, sums_product(g, way), plan.arch());
+  if (c.one == 0) return text->add("launches  two for D: no kernel makes it in one\n");
+  text->add("launches  %s: %" PRId64 " clocks with a second kernel for D, %" PRId64 " without%s\n",
+            plan.apart == Apart::one ? "one for D" : "two for D", c.apart, c.one,
+            c.by_sizes ? "; the choice may not depend on M" : "");
+}
+
 // The way in which the kernel gets linear scales.
 void add_scales(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
   const Operand operands[] = {operand_a(g), operand_b(g)};
@@ -266,7 +284,7 @@ void add_reason(const CheckedGemm& checked, const Plan& plan, Text* text) {
       "why       %s%s:\n",
       checked.desc->batch_invariant != 0 ? "with additions along K in one order for all M, " : "",
       reason);
-  const nvfp4_gemm_desc planned = planned_product(*checked.desc, plan.arch());
+  const nvfp4_gemm_desc planned = planned_product(product_of(*checked.desc, plan), plan.arch());
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
     Choice choice;
@@ -309,12 +327,15 @@ void add_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count, Te
   }
   const nvfp4_plan_info info = describe_plan(checked, plan, sm_count);
   add_drivers(plan, older_row(checked, plan), text);
+  const nvfp4_gemm_desc product = product_of(g, plan);
   add_geometry(info, plan, sm_count, text);
-  add_scales(g, plan, text);
+  add_apart(g, plan, text);
+  add_scales(product, plan, text);
   add_epilogue(g, false, text);
-  add_store(g, plan, text);
+  add_store(product, plan, text);
   add_light(g, plan.arch().light, info, text);
   add_time(g, plan, info, text);
+  add_forms(g, plan, checked.forced != nullptr, text);
   add_reason(checked, plan, text);
 }
 

@@ -29,6 +29,7 @@
 // work that follows may start at once and waits likewise.
 #include "kernel/common/group_list.cuh"
 #include "kernel/helpers/empty_sum.cuh"
+#include "kernel/helpers/finish.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/quantize/four_over_six.cuh"
 #include "kernel/quantize/fused.cuh"
@@ -231,3 +232,7 @@ NVFP4_ENTRY(nvfp4_scale_groups, nvfp4::kQuantizeThreads, ScaleGroupsParams, tile
 NVFP4_ENTRY(nvfp4_pack_weights, nvfp4::kPackThreads, PackParams, pack_weights)
 NVFP4_ENTRY(nvfp4_unpack_weights, nvfp4::kPackThreads, PackParams, unpack_weights)
 NVFP4_ENTRY(nvfp4_empty_sum, nvfp4::kEmptySumThreads, EmptySumParams, store_empty_sums)
+NVFP4_ENTRY(nvfp4_finish, nvfp4::kFinishThreads, FinishParams, finish)
+NVFP4_ENTRY(nvfp4_finish_rows, nvfp4::kFinishThreads, FinishParams, finish_rows<false>)
+NVFP4_ENTRY(nvfp4_finish_gated, nvfp4::kFinishThreads, FinishParams, finish_rows<true>)
+NVFP4_ENTRY(nvfp4_finish_swiglu, nvfp4::kFinishThreads, FinishParams, finish_swiglu)

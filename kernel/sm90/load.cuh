@@ -186,7 +186,8 @@ __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlo
   const Sm90Params& p = cta.p;
   constexpr uint32_t kStageTokenBytes = Tile::kSlotsPerStage * Tile::kSlotBytes;
   const uint32_t stages = (cta.k_steps + Tile::kSteps - 1) / Tile::kSteps;
-  const uint64_t stage_of_batch = static_cast<uint64_t>(cta.tile.batch) * stages + cta.stage_begin;
+  const uint32_t batch = p.tokens_repeat != 0 ? 0 : cta.tile.batch;
+  const uint64_t stage_of_batch = static_cast<uint64_t>(batch) * stages + cta.stage_begin;
   const uint8_t* from = static_cast<const uint8_t*>(p.token_sub_tiles) +
                         (stage_of_batch * p.tiles_m + cta.tile.token_tile) * kStageTokenBytes;
   const uint64_t next = static_cast<uint64_t>(p.tiles_m) * kStageTokenBytes;

@@ -44,6 +44,7 @@ struct Sm90Params {
   // have their k-blocks counted on from tile to tile. Each CTA takes even_each of them, and the
   // first even_more CTAs one more.
   uint32_t even_each, even_more;
+  uint32_t tokens_repeat;  // 1: all batches have the same tokens, once in the workspace
   // In the caller's workspace: sums of parts, [share and tile][8 tokens][thread][4], and for each
   // tile a word that says which of its parts have arrived.
   float* parts;

@@ -123,10 +123,10 @@ void check_plan(const nvfp4_gemm_desc& g, int32_t capability) {
   nvfp4::Plan plan{}, again{};
   const nvfp4_status status = host_test::plan_of(g, capability, &plan);
   const bool served = nvfp4::find_architecture(capability, &again.arch_index) == NVFP4_SUCCESS;
-  const nvfp4::Variant* forced = nullptr;
-  uint32_t split;
-  const bool foreign = served && nvfp4::find_variant(g.variant, &forced, &split) == NVFP4_SUCCESS &&
-                       forced != nullptr && !nvfp4::serves(*forced, again.arch());
+  nvfp4::Asked asked{};
+  const bool known = served && nvfp4::find_variant(g.variant, &asked) == NVFP4_SUCCESS;
+  const nvfp4::Variant* const forced = asked.variant;
+  const bool foreign = known && forced != nullptr && !nvfp4::serves(*forced, again.arch());
   const bool excluded = forced != nullptr && (forced->a_type != g.a_type ||
                                               (g.batch_invariant != 0 && !forced->batch_invariant));
   const bool no_kernel = g.a_type != NVFP4_TYPE_NONE && capability != 90;

@@ -194,6 +194,26 @@ TEST_CASE("a launch with pdl becomes a programmatic edge", "[graph][pdl]") {
         std::vector<int>{CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC});
 }
 
+TEST_CASE("a D that is made apart is two kernels and a programmatic edge", "[graph][apart]") {
+  USE_GPU(gpu);
+  const char* const name = gpu.info.major == 9 ? "sm90_64x8x256/apart" : "sm100_128x64x256/apart";
+  if (gpu.info.major != 9 && gpu.info.major != 10) return;
+  support::Fields fields;
+  fields.activation = NVFP4_ACTIVATION_SILU;
+  Problem problem = with_fields(make_problem({8, 40, 128}, Data::exact, 109), fields, 109);
+  problem.variant = name;
+  const support::DeviceGemm gemm(gpu.driver, problem);
+  REQUIRE(nvfp4_prepare() == NVFP4_SUCCESS);
+  Recorder recorder(gpu.driver);
+  recorder.record([&] { REQUIRE(gemm.enqueue(recorder.stream()) == NVFP4_SUCCESS); });
+  CHECK(recorder.nodes() == 2);
+  CHECK(recorder.edges() == std::vector<int>{CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC});
+  for (int i = 0; i < 3; ++i) {
+    recorder.launch();
+    CHECK(first_difference(problem, gemm.d_bytes(), problem.reference()) == "");
+  }
+}
+
 // Every public function that may meet a driver, once everything is loaded. No call here allocates
 // device memory or waits.
 TEST_CASE("each function asks of the driver exactly this", "[calls]") {

@@ -102,6 +102,7 @@ TEST_CASE("describe says what has code of its own in the epilogue", "[describe]"
   CHECK(described(g, 90, 132).epilogue == NVFP4_EPILOGUE_FAST);
   g.activation = NVFP4_ACTIVATION_SILU;
   CHECK(described(g, 100, 148).epilogue == NVFP4_EPILOGUE_GENERAL);
+  g.variant = "sm90_128x128x256";  // in one launch
   CHECK(described(g, 90, 132).epilogue == NVFP4_EPILOGUE_GENERAL);
 }
 
@@ -110,6 +111,7 @@ TEST_CASE("describe says where D with scales has code of its own", "[describe]")
     nvfp4_gemm_desc g = problem(m, 4096, 4096);
     g.d_type = NVFP4_TYPE_NVFP4, g.d_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
     change(g);
+    if (capability == 90) g.variant = m < 32 ? "sm90_128x16x256" : "sm90_128x128x256";
     return described(g, capability, 132).epilogue;
   };
   const auto plain = [](nvfp4_gemm_desc&) {};

@@ -116,9 +116,9 @@ bool rightly_limited(const Desc& g, nvfp4_status status) {
 std::string complaint_sm90(Desc g, const char* variant, Tally* tally) {
   nvfp4::Plan plan;
   g.variant = variant;
-  const nvfp4::Variant* forced = nullptr;
-  uint32_t split;
-  nvfp4::find_variant(variant, &forced, &split);
+  nvfp4::Asked asked;
+  nvfp4::find_variant(variant, &asked);
+  const nvfp4::Variant* const forced = asked.variant;
   if (forced != nullptr && forced->a_type != NVFP4_TYPE_NONE) {
     g.a_type = forced->a_type, g.a_scales = nullptr;
   }
@@ -137,7 +137,8 @@ std::string complaint_sm90(Desc g, const char* variant, Tally* tally) {
   if (plan.split > 1 && plan.split > (g.k + 255) / 256) return "a part of K is empty";
   const nvfp4::Variant& v = *plan.variant;
   const Wide rows = Wide(plan.tiles_m) * v.tile_tokens;
-  const Wide bytes = v.workspace_tokens ? rows * ((g.k + 255) / 256 * 256) * 2 * Wide(g.l) : 0;
+  const Wide matrices = nvfp4::tokens_repeat(g) ? 1 : g.l;
+  const Wide bytes = v.workspace_tokens ? rows * ((g.k + 255) / 256 * 256) * 2 * matrices : 0;
   // Even shares: 132 CTAs and the tiles that fill no whole wave have so many parts at most.
   const Wide parts = plan.even ? 131 + tiles_of(g, v) % 132 : 0;
   const Wide words = plan.even ? tiles_of(g, v) % 132 : 0;  // one for each tile that is shared

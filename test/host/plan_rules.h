@@ -53,7 +53,7 @@ inline std::string complaint(const nvfp4_gemm_desc& g, const nvfp4::Plan& plan) 
 // A plan of a problem that the checks have let pass.
 inline nvfp4_status plan_of(const nvfp4_gemm_desc& g, int32_t capability, nvfp4::Plan* plan) {
   nvfp4::CheckedGemm checked{&g, nullptr, false, false};
-  NVFP4_TRY(nvfp4::find_variant(g.variant, &checked.forced, &checked.forced_split));
+  NVFP4_TRY(nvfp4::take_variant(g, &checked));
   return nvfp4::make_plan(checked, capability, plan);
 }
 

@@ -187,7 +187,7 @@ TEST_CASE("prepare loads every kernel into the context; runs after it load nothi
   CHECK(starting_with(once, "NVFP4_") == Lines{"NVFP4_SUCCESS: "});
   // The images of both kinds of tokens, and the quantizer's, which has that for K = 0.
   CHECK(starting_with(once, "call cuLibraryLoadData").size() == 3);
-  constexpr size_t kQuantizerKernels = 26, kTiles = 8;
+  constexpr size_t kQuantizerKernels = 30, kTiles = 8;
   constexpr size_t kMma = kTiles + 2 * 3;  // of grouped products, which serve for gated ones, too
   constexpr size_t kSm100 = 12 + 8 + 2 + 1;  // of grouped products, gated ones and both
   for (const char* entry : {"128x64", "128x128", "256x128", "256x256"}) {

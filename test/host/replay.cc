@@ -67,6 +67,7 @@ nvfp4_gemm_desc described(const Fields& f) {
   if (g.k == 0) g.a_ld = -1;  // not looked at
   uint64_t array = 0;
   set_addresses(f, g, [&] { return reinterpret_cast<void*>(++array << 58); });
+  if (g.b2 != nullptr) g.b2 = g.b;  // near it, as the command line has it
   return g;
 }
 

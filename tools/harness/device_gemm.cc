@@ -19,7 +19,7 @@ DeviceGemm::DeviceGemm(const Driver& driver, const Problem& p, uint8_t poison)
     rows::set<const void*>(&desc, *inputs_.back()->field, inputs_.back()->buffer.pointer());
   }
   set_results(p, d_.pointer(), desc);
-  add_workspace();
+  fit_workspace();
 }
 
 // Addresses that a caller has changed stay what they are.
@@ -46,7 +46,7 @@ DeviceGemm::DeviceGemm(const DeviceGemm& other)
   move(*other.workspace_, *workspace_);
 }
 
-void DeviceGemm::add_workspace() {
+void DeviceGemm::fit_workspace() {
   uint64_t bytes = 0;
   const int capability = devices(driver_).at(0).compute_capability();
   // A problem that is refused fails at enqueue(), with the sentence.

@@ -21,6 +21,9 @@ class DeviceGemm {
   // With device pointers; callers may change it before enqueue().
   nvfp4_gemm_desc desc;
 
+  // Gives desc the workspace that it needs now. Callers that change its epilogue call this.
+  void fit_workspace();
+
   // Enqueues on the stream and returns the library's status.
   nvfp4_status enqueue(CUstream stream = nullptr) const { return nvfp4_gemm_run(&desc, stream); }
 
@@ -46,7 +49,6 @@ class DeviceGemm {
     Array(const Driver& driver, const Array& other)
         : field(other.field), content(other.content), buffer(driver, other.buffer) {}
   };
-  void add_workspace();
 
   const Driver& driver_;
   const Fields fields_;

@@ -59,6 +59,7 @@ void report_plan(const nvfp4_plan_info& info, Report& report) {
   report["proof"] = word_of_proof(info.proof);
   report["store"] = info.store == NVFP4_STORE_TMA ? "tma" : "threads";
   report["epilogue"] = info.epilogue == NVFP4_EPILOGUE_FAST ? "fast" : "general";
+  report["d_apart"] = info.d_apart != 0;
 }
 
 // A grouped product, or NULL and a single one.

@@ -106,7 +106,7 @@ class PlanInfo(_Sized):
         ("cta_threads", c_int32), ("ctas_per_sm", c_int32), ("stages", c_int32),
         ("stage_bytes", c_int32), ("shared_bytes", c_int32), ("tmem_columns", c_int32),
         ("proof", c_int32), ("store", c_int32), ("epilogue", c_int32),
-        ("reserved", c_int32 * 5),
+        ("d_apart", c_int32), ("reserved", c_int32 * 4),
     ]
 
 

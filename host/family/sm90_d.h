@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+// Compute capability 9.0: clock cycles that D's epilogue takes beyond the fast one, in one launch
+// and apart (host/plan/apart.h).
+#pragma once
+
+#include "host/plan/family.h"
+
+namespace nvfp4 {
+
+// In the kernel of the product, for the choice of its variant and split.
+int64_t sm90_epilogue_clocks(const nvfp4_gemm_desc& desc, const Architecture& arch,
+                             const Choice& choice);
+
+// In the second kernel, with what sums in fp32 cost the first.
+int64_t sm90_finish_clocks(const nvfp4_gemm_desc& desc, Apart way);
+
+ApartCosts sm90_apart_costs(const nvfp4_gemm_desc& desc, const nvfp4_gemm_desc& sums,
+                            const Architecture& arch);
+
+}  // namespace nvfp4
