@@ -267,7 +267,7 @@ def gated_linear(x: AnyArray | Packed, gate: Packed, up: Packed, gate_bias: AnyA
                  out_dtype: DType | None = None, out: AnyArray | None = None,
                  quantize_input: bool = False, batch_invariant: bool = False,
                  launch: str | None = None) -> Any:
-    """act(x * gate^T + gate_bias) * (x * up^T + up_bias) in one launch: the first half of a gated
+    """act(x * gate^T + gate_bias) * (x * up^T + up_bias) in one call: the first half of a gated
     feed-forward layer, SwiGLU as it stands.
 
     x               a Packed [m, k], or float16 or bfloat16 [..., k], as mm() takes its a
