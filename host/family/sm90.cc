@@ -287,15 +287,22 @@ nvfp4_status count_decoded(const nvfp4_gemm_desc& desc, Plan* plan) {
 
 // Rows of decoded tokens: those of all token tiles. The tiles of groups begin anywhere; there it is
 // the number of rows that a CTA of the activation pre-pass decodes.
-int64_t decoded_rows(const nvfp4_gemm_desc& desc, const Plan& plan) {
-  if (plan.grouped) return ceil_div(desc.m, kTokenKernelRows) * kTokenKernelRows;
+int64_t decoded_rows(const Plan& plan) {
+  if (plan.grouped) return ceil_div(plan.group_rows, kTokenKernelRows) * kTokenKernelRows;
   return plan.tiles_m * static_cast<int64_t>(plan.variant->tile_tokens);
+}
+
+// Where device memory says how many rows there are, at most as many CTAs as run at once.
+uint32_t token_ctas(const Plan& plan, int64_t bytes) {
+  const int64_t ctas = ceil_div(bytes / kTokenBytesPerThread, kTokenKernelThreads);
+  const int64_t at_once = int64_t{kTokenKernelCtasPerSm} * plan.arch().sm_count;
+  return static_cast<uint32_t>(plan.grouped ? std::min(ctas, at_once) : ctas);
 }
 
 nvfp4_status count_tokens(const nvfp4_gemm_desc& desc, Plan* plan) {
   if (takes_decoded(*plan->variant, desc)) return count_decoded(desc, plan);
   if (!plan->variant->workspace_tokens) return NVFP4_SUCCESS;
-  const int64_t rows = decoded_rows(desc, *plan);
+  const int64_t rows = decoded_rows(*plan);
   const int64_t batches = plan->grouped || tokens_repeat(desc) ? 1 : desc.l;
   const int64_t sub_tiles = ceil_div(desc.k, kSm90StageK) * (kSm90StageK / kScaleTileK);
   int64_t bytes;
@@ -309,8 +316,7 @@ nvfp4_status count_tokens(const nvfp4_gemm_desc& desc, Plan* plan) {
                 bytes, kMaxTokenBytes);
   }
   plan->workspace_bytes = static_cast<uint64_t>(bytes);
-  plan->prepass_ctas =
-      static_cast<uint32_t>(ceil_div(bytes / kTokenBytesPerThread, kTokenKernelThreads));
+  plan->prepass_ctas = token_ctas(*plan, bytes);
   plan->prepass_threads = kTokenKernelThreads;
   return NVFP4_SUCCESS;
 }
@@ -387,12 +393,10 @@ nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, 
                            kSpanOfHalves, rows, &p->tokens);
 }
 
-// The rows of all groups are those of one matrix, decoded row by row.
 void set_token_rows(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
-  p->m_padded = static_cast<uint32_t>(decoded_rows(g, plan));
-  if (!plan.grouped) return;
-  p->tiles_m = p->m_padded;
-  p->batches = 1;
+  p->m_padded = static_cast<uint32_t>(decoded_rows(plan));
+  // The rows of all groups are those of one matrix.
+  p->batches = plan.grouped ? 1 : static_cast<uint32_t>(g.l);
 }
 
 // The parameters that only a gated product has.
@@ -404,17 +408,13 @@ nvfp4_status set_b2(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& 
   return encode_weights2(driver, g, plan, &p->weights2);
 }
 
-// The largest of all.
-static_assert(sizeof(Sm90GroupedGatedParams) >= sizeof(Sm90GroupedParams));
-
 nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                          KernelParams* params) {
-  Sm90Params* const p = &params->make<Sm90GroupedGatedParams>()->gated.gemm;
+  Sm90Params* const p = &params->make<Sm90GatedParams>()->gemm;  // no other argument is larger
   set_gemm(g, plan, p);
   set_token_addresses(g, p);
   p->token_row_bytes = g.a_ld / 2;
   p->token_batch_bytes = g.l > 1 ? g.a_batch_stride / 2 : 0;
-  p->batches = static_cast<uint32_t>(g.l);
   set_token_rows(g, plan, p);
   p->tokens_repeat = !plan.grouped && tokens_repeat(g);
   p->whole_tiles = plan.whole;
@@ -488,7 +488,7 @@ constexpr Family make_family() {
   f.last_fast_epilogue = kEpilogueF32;
   f.has_fast_scales = has_fast_scales;
   f.groups_at = offsetof(Sm90GroupedParams, groups);
-  f.gated_groups_at = offsetof(Sm90GroupedGatedParams, groups);
+  f.gated_groups_at = offsetof(Sm90GatedParams, groups);
   f.groups_iterate = true;
   f.gate_halves_tile = true;
   f.decodes_tokens = true;

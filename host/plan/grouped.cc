@@ -24,6 +24,17 @@ int64_t most_token_tiles(const nvfp4_gemm_desc& g, int64_t capacity, const Varia
   return groups + (g.m - groups) / v.tile_tokens;
 }
 
+// Rows of groups that the workspace has a place for where a pre-pass decodes them: all that there
+// may be. But with COUNTS most rows that may exist never do, so if rows_hint says how many are
+// usual, four times as many. The kernel computes more rows than that, too, in longer time.
+int64_t rows_in_workspace(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g) {
+  constexpr int64_t kTimesUsual = 4, kAtLeast = 256;
+  if (desc.capacity == 0) return g.m;
+  const int64_t most = desc.capacity * g.l;
+  if (desc.rows_hint <= 0 || desc.rows_hint >= ceil_div(desc.capacity, kTimesUsual)) return most;
+  return std::min(most, std::max(kTimesUsual * desc.rows_hint * g.l, kAtLeast));
+}
+
 // Whether the variant can read A's scales. If they are 128x4, each group begins a new tile of
 // scales, which not every family's kernels can find.
 bool takes_token_scales(const nvfp4_gemm_desc& g, const Variant& v) {
@@ -188,6 +199,7 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   plan->ctas_per_sm = plan->variant->ctas_per_sm;
   plan->gated = is_gated(g);
   plan->grouped = true;
+  plan->group_rows = rows_in_workspace(checked.known, g);
   plan->shared_bytes = plan->entry().shared_bytes;
   plan->waits = true;
   return plan->variant->family->complete(g, plan);

@@ -43,6 +43,7 @@ struct Plan {
   uint32_t shared_bytes;  // of a CTA
   bool grouped;           // tiles_m is the largest number of token tiles that the groups can have
   uint32_t usual_rows;    // of a usual group
+  int64_t group_rows;     // rows of groups that the workspace has a place for; others need none
   bool gated;             // the kernel multiplies with b2
   // The kernel itself waits for earlier grids (griddepcontrol.wait), so it may start early.
   bool waits;

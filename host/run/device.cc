@@ -123,8 +123,9 @@ nvfp4_status set_attributes(const Site& site, const Plan& plan, const LoadedKern
                             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                             static_cast<int>(bytes)));
   }
-  if (loaded.tokens != nullptr) {
-    NVFP4_TRY(set_attribute(site, loaded.tokens, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+  for (const CUkernel tokens : {loaded.tokens, loaded.group_tokens}) {
+    if (tokens == nullptr) continue;
+    NVFP4_TRY(set_attribute(site, tokens, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
                             CU_SHAREDMEM_CARVEOUT_MAX_SHARED));
   }
   if (walks_in_clusters(variant) && remembered) {
@@ -189,8 +190,9 @@ nvfp4_status ready_all_kernels(const Site& site) {
     for (const CUkernel kernel : loaded.kernels) {
       if (kernel != nullptr) NVFP4_TRY(load_into_context(*site.driver, kernel));
     }
-    if (loaded.tokens != nullptr) NVFP4_TRY(load_into_context(*site.driver, loaded.tokens));
-    if (loaded.add != nullptr) NVFP4_TRY(load_into_context(*site.driver, loaded.add));
+    for (const CUkernel beside : {loaded.tokens, loaded.group_tokens, loaded.add}) {
+      if (beside != nullptr) NVFP4_TRY(load_into_context(*site.driver, beside));
+    }
   }
   return NVFP4_SUCCESS;
 }

@@ -42,6 +42,7 @@ const Image kImages[] = {
 };
 #undef IMAGE
 constexpr const char* kTokensEntry = "nvfp4_tokens_sm90";
+constexpr const char* kGroupTokensEntry = "nvfp4_group_tokens_sm90";
 
 struct QuantizerImage {
   Image image;
@@ -161,7 +162,7 @@ struct Wanted {
   const char* entry;  // NULL: no kernel
   CUkernel* kernel;
 };
-constexpr size_t kMostWanted = 2 + kOperationCount;
+constexpr size_t kMostWanted = 3 + kOperationCount;
 
 // A cubin of another architecture may load and only fail here with 209, because loading is lazy.
 CUresult get_kernels(const Driver& driver, const Image& image, CUlibrary* slot,
@@ -225,9 +226,11 @@ nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, Load
   const auto add_entry = variant.family->add_entry;
   const char* const tokens = variant.workspace_tokens ? kTokensEntry : nullptr;
   const char* const add = add_entry == nullptr ? nullptr : add_entry(plan.arch(), variant);
-  Wanted wanted[kMostWanted] = {{tokens, &loaded->tokens}, {add, &loaded->add}};
+  const char* const group_tokens = variant.workspace_tokens ? kGroupTokensEntry : nullptr;
+  Wanted wanted[kMostWanted] = {
+      {tokens, &loaded->tokens}, {group_tokens, &loaded->group_tokens}, {add, &loaded->add}};
   for (uint32_t i = 0; i < kOperationCount; ++i) {
-    wanted[2 + i] = {variant.entries[i].name, &loaded->kernels[i]};
+    wanted[3 + i] = {variant.entries[i].name, &loaded->kernels[i]};
   }
   Attempt attempt{driver, wanted, plan.arch().capability};
   for (uint32_t i = 0; i < kImageCount; ++i) {

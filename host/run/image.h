@@ -10,6 +10,7 @@ namespace nvfp4 {
 struct LoadedKernel {
   CUkernel kernels[kOperationCount];  // NULL where the variant has none
   CUkernel tokens;                    // the activation pre-pass; NULL if the variant needs none
+  CUkernel group_tokens;              // the same of grouped products
   CUkernel add;       // adds K partitions from the workspace; NULL if none meet there
   const char* image;  // its label in images.def
 };

@@ -28,8 +28,10 @@ bool tiles_scales(const Plan& plan) { return plan.a_scales_bytes + plan.b_scales
 // off, 2026-11-21). With K = 2048 it gained 0.5 us for 64 tokens and cost 0.1 us for 128.
 nvfp4_status enqueue_tokens(const Site& site, const PreparedGemm& prepared,
                             const KernelParams& params, CUstream stream) {
-  const Grid grid{prepared.plan.prepass_ctas, 1, prepared.plan.prepass_threads, 0, 1, false};
-  return launch(site, prepared.loaded.tokens, grid, &params, stream);
+  const Plan& plan = prepared.plan;
+  const Grid grid{plan.prepass_ctas, 1, plan.prepass_threads, 0, 1, false};
+  const LoadedKernel& loaded = prepared.loaded;
+  return launch(site, plan.grouped ? loaded.group_tokens : loaded.tokens, grid, &params, stream);
 }
 
 ScaleTiling tiling_of(const nvfp4_gemm_desc& g, const Operand& x, const Scales& tiles) {

@@ -43,84 +43,154 @@ struct GroupRows {
   }
 };
 
-// 32 groups, one per lane; lanes beyond the last group have no rows. `before` is the end of the
-// rows of the previous group. The caller's numbers are not trusted. An end that is negative, below
-// the previous end or beyond M is clamped, and so is a count that is negative or above the
-// capacity. So no group has a row outside D, and no row belongs to two groups.
-__device__ inline GroupRows rows_of_group(const GroupParams& p, uint32_t group, uint32_t before) {
+// The caller's numbers are not trusted. An end that is negative, below the previous end or beyond M
+// is clamped, and so is a count that is negative or above the capacity. So no group has a row
+// outside D, and no row belongs to two groups. Groups beyond the last one have no rows.
+__device__ inline uint32_t clamped_rows(const GroupParams& p, uint32_t group) {
   const int32_t given = group < p.count ? p.rows[group] : 0;
   const uint32_t most = p.capacity == 0 ? p.m : p.capacity;
-  const uint32_t clamped = min(static_cast<uint32_t>(max(given, 0)), most);
+  return min(static_cast<uint32_t>(max(given, 0)), most);
+}
+
+// With a capacity: a group's rows by their number.
+__device__ inline GroupRows counted_rows(const GroupParams& p, uint32_t group, uint32_t count) {
+  const uint64_t begin = static_cast<uint64_t>(group) * p.capacity, m = p.m;
+  return {static_cast<uint32_t>(min(begin, m)), static_cast<uint32_t>(min(begin + count, m))};
+}
+
+// `before` is the end of the rows of the previous group.
+__device__ inline GroupRows rows_of_group(const GroupParams& p, uint32_t group, uint32_t before) {
+  const uint32_t clamped = clamped_rows(p, group);
+  if (p.capacity != 0) return counted_rows(p, group, clamped);
+  return {before, max(clamped, before)};
+}
+
+// The same for a group of each lane, one after the other.
+__device__ inline GroupRows rows_of_groups(const GroupParams& p, uint32_t group, uint32_t before) {
+  const uint32_t clamped = clamped_rows(p, group);
+  if (p.capacity != 0) return counted_rows(p, group, clamped);
   GroupRows rows;
-  if (p.capacity != 0) {
-    const uint64_t begin = static_cast<uint64_t>(group) * p.capacity, m = p.m;
-    return {static_cast<uint32_t>(min(begin, m)), static_cast<uint32_t>(min(begin + clamped, m))};
-  }
   rows.end = largest_up_to_lane(max(clamped, before));
   const uint32_t end_below = __shfl_up_sync(0xFFFFFFFF, rows.end, 1);
   rows.begin = lane_number() == 0 ? before : end_below;
   return rows;
 }
 
-// Sum of a value over all groups before a lane's group: lower lanes, and earlier steps of 32.
+// Sum of a value over all groups before those of a lane: of lower lanes, and of earlier steps.
 struct UpToGroup {
   uint32_t of_steps = 0;  // sum over earlier steps
-  uint32_t of_group, before;
+  uint32_t of_lane, before;
 
   __device__ void take(uint32_t value) {
-    of_group = value;
+    of_lane = value;
     before = of_steps + sum_up_to_lane(value) - value;
   }
-  __device__ void next() { of_steps = __shfl_sync(0xFFFFFFFF, before + of_group, 31); }
+  __device__ void next() { of_steps = __shfl_sync(0xFFFFFFFF, before + of_lane, 31); }
 };
 
-// Called by a whole warp. Groups follow each other; within a group, token tiles vary fastest, as in
-// tiles.cuh. A search continues from the 32 groups that it has reached, so its indices must ascend.
-// If scales are in 128x4 tiles, the scales of each group begin a new tile of 128 rows, after those
-// of the previous groups or at the row in scale_rows. Otherwise the scales of a row follow those of
-// the previous row.
+// Called by a whole warp, which counts the tiles of up to 1,024 groups in one step. A lane counts
+// those of `each` neighbouring groups. Their numbers share a line of the cache, so a step takes one
+// latency of memory. A search then looks at the groups of one lane. Its indices must ascend from
+// search to search. Groups follow each other; within a group, token tiles vary fastest, as in
+// tiles.cuh.
+//
+// Each group also begins a new unit of kUnit rows in a list of its own: 128 for scales in 128x4
+// tiles, unless scale_rows has the place of each group; 1 for the rows of all groups without those
+// between them.
+template <uint32_t kTokens, uint32_t kUnit>
 struct GroupWalk {
-  uint32_t first = 0, end_before = 0;
-  UpToGroup tiles, scale_tiles;
+  uint32_t first = 0;  // of the step's groups
+  uint32_t each = 32;
+  uint32_t end_before = 0, end = 0;  // of the rows before a lane's groups, and up to them
+  UpToGroup tiles, units;
+
+  // Counts nothing if there is a single lane's share.
+  __device__ void begin(const GroupParams& p, uint32_t tiles_n) {
+    if (p.count <= each) {
+      tiles.before = units.before = 0;
+      tiles.of_lane = lane_number() == 0 ? UINT32_MAX : 0;
+      return;
+    }
+    each = min((p.count + 31) / 32, each);
+    count(p, tiles_n);
+  }
 
   // False if the index is beyond the last tile.
-  template <uint32_t kTokens>
-  __device__ bool tile_at(const GroupParams& p, uint32_t tiles_n, bool scales_are_tiles,
-                          uint32_t index, TileCoordinate* tile) {
-#pragma unroll 1
-    for (; first < p.count; first += 32) {
-      const GroupRows rows = rows_of_group(p, first + lane_number(), end_before);
-      tiles.take(rows.tiles(kTokens) * tiles_n);
-      scale_tiles.take(rows.tiles(kScaleTileRows));
-      const uint32_t in_group = index - tiles.before;  // valid if the tile is one of the group's
-      const uint32_t hits =
-          __ballot_sync(0xFFFFFFFF, index >= tiles.before && in_group < tiles.of_group);
-      if (hits != 0) {
-        const uint32_t lane = __ffs(hits) - 1;
-        const auto of_hit = [&](uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, lane); };
-        const uint32_t begin = of_hit(rows.begin), end = of_hit(rows.end), at = of_hit(in_group);
-        const uint32_t token_tiles = GroupRows{begin, end}.tiles(kTokens);
-        const uint32_t weight_tile = at / token_tiles;
-        const uint32_t row = (at - weight_tile * token_tiles) * kTokens;  // row within the group
-        uint32_t scales = of_hit(scale_tiles.before) * kScaleTileRows;
-        if (p.scale_rows != nullptr) scales = p.scale_rows[first + lane];
-        if (!scales_are_tiles) scales = begin;
-        *tile = {begin + row, weight_tile, first + lane, end, scales + row};
-        return true;
-      }
+  __device__ bool tile_at(const GroupParams& p, uint32_t tiles_n, uint32_t index,
+                          TileCoordinate* tile) {
+    for (;;) {
+      const uint32_t lanes = lanes_with(tiles, index);
+      if (lanes != 0) return find(p, tiles_n, index, __ffs(lanes) - 1, tile);
+      if (p.count - first <= 32 * each) return false;
+      first += 32 * each;
+      end = __shfl_sync(0xFFFFFFFF, end, 31);
       tiles.next();
-      scale_tiles.next();
-      end_before = __shfl_sync(0xFFFFFFFF, rows.end, 31);
+      units.next();
+      count(p, tiles_n);
     }
-    return false;
+  }
+
+ private:
+  static __device__ uint32_t lanes_with(const UpToGroup& t, uint32_t index) {
+    return __ballot_sync(0xFFFFFFFF, index >= t.before && index - t.before < t.of_lane);
+  }
+
+  // `end` is that of the rows before the step.
+  __device__ void count(const GroupParams& p, uint32_t tiles_n) {
+    const uint32_t group = first + lane_number() * each;
+    end_before = end;
+    if (p.capacity == 0) {
+#pragma unroll 4
+      for (uint32_t i = 0; i < each; ++i) end = max(end, clamped_rows(p, group + i));
+      end = largest_up_to_lane(end);
+      const uint32_t end_below = __shfl_up_sync(0xFFFFFFFF, end, 1);
+      if (lane_number() > 0) end_before = end_below;
+    }
+    uint32_t before = end_before, of_tiles = 0, of_units = 0;
+#pragma unroll 4
+    for (uint32_t i = 0; i < each; ++i) {
+      const GroupRows rows = rows_of_group(p, group + i, before);
+      before = rows.end;
+      of_tiles += rows.tiles(kTokens);
+      of_units += rows.tiles(kUnit);
+    }
+    tiles.take(of_tiles * tiles_n);
+    units.take(of_units);
+  }
+
+  // Looks at the groups of one lane, one per lane.
+  __device__ bool find(const GroupParams& p, uint32_t tiles_n, uint32_t index, uint32_t of,
+                       TileCoordinate* tile) const {
+    const auto of_lane = [](uint32_t value, uint32_t lane) {
+      return __shfl_sync(0xFFFFFFFF, value, lane);
+    };
+    const uint32_t group = lane_number() < each ? first + of * each + lane_number() : p.count;
+    const GroupRows rows = rows_of_groups(p, group, of_lane(end_before, of));
+    UpToGroup of_tiles{of_lane(tiles.before, of)}, of_units{of_lane(units.before, of)};
+    of_tiles.take(rows.tiles(kTokens) * tiles_n);
+    of_units.take(rows.tiles(kUnit));
+    const uint32_t lanes = lanes_with(of_tiles, index);
+    if (lanes == 0) return false;
+    const uint32_t lane = __ffs(lanes) - 1;
+    const uint32_t begin = of_lane(rows.begin, lane), end_of_group = of_lane(rows.end, lane);
+    const uint32_t batch = of_lane(group, lane), at = index - of_lane(of_tiles.before, lane);
+    const uint32_t token_tiles = GroupRows{begin, end_of_group}.tiles(kTokens);
+    const uint32_t weight_tile = at / token_tiles;
+    const uint32_t row = (at - weight_tile * token_tiles) * kTokens;  // row within the group
+    uint32_t place = of_lane(of_units.before, lane) * kUnit;
+    if (kUnit > 1 && p.scale_rows != nullptr) place = p.scale_rows[batch];
+    *tile = {begin + row, weight_tile, batch, end_of_group, place + row};
+    return true;
   }
 };
 
-// The same for a single index.
-template <uint32_t kTokens>
-__device__ bool grouped_tile_at(const GroupParams& p, uint32_t tiles_n, bool scales_are_tiles,
-                                uint32_t index, TileCoordinate* tile) {
-  return GroupWalk().tile_at<kTokens>(p, tiles_n, scales_are_tiles, index, tile);
+// The tile of a single index.
+template <uint32_t kTokens, uint32_t kUnit = kScaleTileRows>
+__device__ bool grouped_tile_at(const GroupParams& p, uint32_t tiles_n, uint32_t index,
+                                TileCoordinate* tile) {
+  GroupWalk<kTokens, kUnit> walk;
+  walk.begin(p, tiles_n);
+  return walk.tile_at(p, tiles_n, index, tile);
 }
 
 // The group's factor, one of `alphas`.
@@ -140,7 +210,7 @@ __device__ inline bool scale_row_of(const GroupParams& p, uint32_t row, uint32_t
   UpToGroup tiles;
 #pragma unroll 1
   for (uint32_t first = 0; first < p.count; first += 32) {
-    const GroupRows rows = rows_of_group(p, first + lane_number(), end_before);
+    const GroupRows rows = rows_of_groups(p, first + lane_number(), end_before);
     tiles.take(rows.tiles(kScaleTileRows));
     const uint32_t hits = __ballot_sync(0xFFFFFFFF, row >= rows.begin && row < rows.end);
     if (hits != 0) {

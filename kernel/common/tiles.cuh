@@ -9,7 +9,8 @@ namespace nvfp4 {
 struct TileCoordinate {
   uint32_t token_tile, weight_tile, batch;
   // Only for grouped products, where token_tile is the tile's first row: the end of the rows of its
-  // group, which is above 0, and the row of scales that belongs to the first row.
+  // group, which is above 0, and the place of the first row in a list of its own (GroupWalk): the
+  // row of scales that belongs to it, or its number among the rows of all groups.
   uint32_t row_end = 0, scale_row = 0;
 };
 

@@ -52,18 +52,15 @@ __device__ Sm80Place sm80_place(const Sm80Params& p, uint32_t tile) {
 }
 
 // The tiles of a grouped product that a CTA computes, one after the other. Every warp searches the
-// groups by itself.
+// groups by itself, and anew for each tile: the loop over K has no registers for a walk.
 template <typename Tile>
 struct Sm80Walk {
-  GroupWalk groups;
   uint32_t index = blockIdx.x;
 
   __device__ bool next(const Sm80Params& p, Sm80Place* place) {
     const Sm80GroupedParams& grouped = grouped_params(p);
     TileCoordinate tile;
-    if (!groups.tile_at<Tile::kTokens>(grouped.groups, p.tiles_n, false, index, &tile)) {
-      return false;
-    }
+    if (!grouped_tile_at<Tile::kTokens, 1>(grouped.groups, p.tiles_n, index, &tile)) return false;
     index += gridDim.x;
     *place = {tile.batch, tile.token_tile, tile.weight_tile * grouped.columns, tile.row_end};
     return true;

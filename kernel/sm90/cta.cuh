@@ -165,21 +165,19 @@ __device__ inline const Sm90GatedParams& gated_params(const Sm90Params& p) {
   return reinterpret_cast<const Sm90GatedParams&>(p);
 }
 // The groups in the argument of an entry for grouped products.
-template <typename Tile>
-__device__ const GroupParams& groups_of(const Sm90Params& p) {
-  if constexpr (Tile::kGated) return reinterpret_cast<const Sm90GroupedGatedParams&>(p).groups;
+__device__ inline const GroupParams& groups_of(const Sm90Params& p) {
   return reinterpret_cast<const Sm90GroupedParams&>(p).groups;
 }
 // The host's alpha, or that of the group.
 template <typename Tile>
 __device__ float alpha_of(const Sm90Params& p, uint32_t batch) {
-  return Tile::kGrouped ? alpha_of_group(groups_of<Tile>(p).alpha, batch, p.alpha) : p.alpha;
+  return Tile::kGrouped ? alpha_of_group(groups_of(p).alpha, batch, p.alpha) : p.alpha;
 }
 
 // The element at which the product's bias begins, or that of the group.
 template <typename Tile>
 __device__ int64_t bias_first_of(const Sm90Params& p, uint32_t batch) {
-  return Tile::kGrouped ? bias_of_group(groups_of<Tile>(p), batch) : 0;
+  return Tile::kGrouped ? bias_of_group(groups_of(p), batch) : 0;
 }
 
 // Whether CTAs share tiles along K.

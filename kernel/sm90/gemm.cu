@@ -24,6 +24,7 @@
 #include "kernel/ptx/memory.cuh"
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
+#include "kernel/sm90/group_tokens.cuh"
 #include "kernel/sm90/grouped.cuh"
 #include "kernel/sm90/linear_scales.cuh"
 #include "kernel/sm90/load.cuh"
@@ -411,9 +412,8 @@ __device__ void grouped_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t la
     Start<Tile>::token_warp();
     if (lists) {
       lister.run(cta.smem);
-    } else if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
-      ptx::griddepcontrol_wait();  // tokens or their pre-pass, and other data of earlier grids
-      load_listed_tokens(cta);
+    } else if (warp == Tile::kFirstTokenWarp) {
+      grouped_token_warp(cta, lane);
     }
   }
 }
@@ -533,4 +533,11 @@ extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
                                                  nvfp4::kTokenKernelRegisters)
     nvfp4_tokens_sm90(const __grid_constant__ nvfp4::Sm90Params params) {
   nvfp4::decode_tokens_to_workspace(params);
+}
+
+extern "C" __global__ void __launch_bounds__(nvfp4::kTokenKernelThreads,
+                                             nvfp4::kRegistersPerSm / nvfp4::kTokenKernelThreads /
+                                                 nvfp4::kTokenKernelRegisters)
+    nvfp4_group_tokens_sm90(const __grid_constant__ nvfp4::Sm90GroupedParams params) {
+  nvfp4::decode_group_tokens(params.gemm, params.groups);
 }

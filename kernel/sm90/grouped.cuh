@@ -15,6 +15,7 @@
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/linear_scales.cuh"
 #include "kernel/sm90/load.cuh"
+#include "kernel/sm90/tokens_kernel.cuh"
 
 namespace nvfp4 {
 
@@ -38,6 +39,11 @@ __device__ uint32_t list_empty(uint32_t smem, uint32_t number) {
 template <typename Tile>
 __device__ uint32_t listed(uint32_t smem, uint32_t number) {
   return smem + Tile::kListAt + number % kListedTiles * 16;
+}
+// The number of the tile's first row among the rows of all groups.
+template <typename Tile>
+__device__ uint32_t listed_row(uint32_t smem, uint32_t number) {
+  return smem + Tile::kListRowsAt + number % kListedTiles * 4;
 }
 
 // The threads that load weights and tokens release a tile of the list after reading it for the last
@@ -72,20 +78,19 @@ template <typename Tile>
 struct TileLister {
   const Sm90Params& p;
   uint32_t index = blockIdx.x;
-  GroupWalk walk;
+  GroupWalk<Tile::kTokens, 1> walk;
   TileCoordinate tile;
 
-  // With tokens in the workspace the previous grid is nvfp4_tokens_sm90, which starts after the
-  // grids that may write the groups' rows.
+  // With tokens in the workspace the previous grid is nvfp4_group_tokens_sm90, which starts after
+  // the grids that may write the groups' rows.
   __device__ void begin() {
     if (!Tile::kWorkspaceTokens) ptx::griddepcontrol_wait();
+    walk.begin(groups_of(p), p.tiles_n);
     find();
   }
 
   __device__ void find() {
-    if (!walk.tile_at<Tile::kTokens>(groups_of<Tile>(p), p.tiles_n, false, index, &tile)) {
-      tile.row_end = 0;
-    }
+    if (!walk.tile_at(groups_of(p), p.tiles_n, index, &tile)) tile.row_end = 0;
   }
 
   __device__ void run(uint32_t smem) {
@@ -95,6 +100,9 @@ struct TileLister {
         ptx::st_shared_v4_b32(
             listed<Tile>(smem, number),
             make_uint4(tile.token_tile, tile.weight_tile, tile.batch, tile.row_end));
+        if (Tile::kWorkspaceTokens) {
+          ptx::st_shared_b32(listed_row<Tile>(smem, number), tile.scale_row);
+        }
         ptx::mbarrier_arrive(list_full<Tile>(smem, number));
       }
       __syncwarp();
@@ -201,43 +209,124 @@ __device__ void await_sums_before(const Cta90<Tile>& cta, uint32_t number) {
   ptx::mbarrier_wait(list_empty<Tile>(cta.smem, before), before / kListedTiles % 2);
 }
 
-// One thread loads sub-tiles from the workspace, [k-block][row][256 elements in their order], or
-// straight from A. A and D of all groups are one matrix.
+// One thread loads a tile's tokens, from the row `from` of the workspace on, [k-block][row][256
+// elements in their order], or straight from A. A and D of all groups are one matrix.
+template <typename Tile>
+__device__ void load_tokens_of_listed(const Cta90<Tile>& cta, uint32_t number, uint32_t from,
+                                      uint32_t rows, RingPosition<Tile::kSlots>& at) {
+  constexpr uint32_t kSlotK = Tile::kSlotSteps * kScaleTileK;
+  constexpr uint32_t kBoxRows = rows_of_grouped_box(Tile::kTokens);
+  const uint32_t slots = cta.count * Tile::kSlotsPerStage;
+  const uint32_t boxes = (rows + kBoxRows - 1) / kBoxRows;
+  bool awaits_sums = !Tile::kWholeSums && number > 0;
+#pragma unroll 1
+  for (uint32_t i = 0; i < slots; ++i, at.advance()) {
+    if (awaits_sums && at.stage < kSlotsOfSums<Tile>) {
+      await_sums_before(cta, number);
+      awaits_sums = false;
+    }
+    wait_for_slot(cta, at);
+    const uint32_t bar = cta.tokens_full(at.stage);
+    ptx::mbarrier_arrive_expect_tx(bar, boxes * (kBoxRows * Tile::kSlotSteps * kTokenRowBytes));
+    const uint32_t stage = Tile::kNaturalTokens ? 0 : i / Tile::kSlotsPerStage;
+    const uint32_t k = (Tile::kNaturalTokens ? i : i % Tile::kSlotsPerStage) * kSlotK;
+#pragma unroll 1
+    for (uint32_t row = 0; row < boxes * kBoxRows; row += kBoxRows) {
+      const uint32_t to = cta.tokens(at.stage) + row * kTokenRowBytes;
+#pragma unroll
+      for (uint32_t step = 0; step < Tile::kSlotSteps; ++step) {
+        ptx::cp_async_bulk_tensor_3d(to + step * Tile::kSubTileBytes, &cta.p.tokens,
+                                     k + step * kScaleTileK, from + row, stage, bar,
+                                     ptx::kEvictLast);
+      }
+    }
+  }
+}
+
 template <typename Tile>
 __device__ void load_listed_tokens(Cta90<Tile> cta) {
-  constexpr uint32_t kSlotK = Tile::kSlotSteps * kScaleTileK;
-  const uint32_t slots = cta.count * Tile::kSlotsPerStage;
-  constexpr uint32_t kBoxRows = rows_of_grouped_box(Tile::kTokens);
   RingPosition<Tile::kSlots> at;
-  uint32_t awaited = 0;  // all sums of tiles before this one are stored
   for (uint32_t number = 0; await_listed(cta, number); ++number) {
     give_back_listed(cta, number);
     const uint32_t rows = min(Tile::kTokens, cta.tile.row_end - cta.tile.token_tile);
-    const uint32_t boxes = (rows + kBoxRows - 1) / kBoxRows;
+    load_tokens_of_listed(cta, number, cta.tile.token_tile, rows, at);
+  }
+}
+
+// All lanes decode a slot's part of a tile's rows, which have no place in the workspace: word j of
+// each 64 elements c of a k-block, in the order of tokens_kernel.cuh.
+template <typename Tile>
+__device__ void decode_slot(const Cta90<Tile>& cta, uint32_t i, uint32_t rows, uint32_t slot,
+                            uint32_t lane) {
+  const Sm90Params& p = cta.p;
+  constexpr uint32_t kWords = 2 * Tile::kSlotSteps;  // j
+  const uint32_t stage = i / Tile::kSlotsPerStage, first = i % Tile::kSlotsPerStage * kWords;
+  const uint32_t c = lane % 4, step = stage * Tile::kSteps + c;
 #pragma unroll 1
-    for (uint32_t i = 0; i < slots; ++i, at.advance()) {
-      if constexpr (!Tile::kWholeSums) {
-        if (at.stage < kSlotsOfSums<Tile> && awaited < number) {
-          await_sums_before(cta, number);
-          awaited = number;
-        }
-      }
-      wait_for_slot(cta, at);
-      const uint32_t bar = cta.tokens_full(at.stage);
-      ptx::mbarrier_arrive_expect_tx(bar, boxes * (kBoxRows * Tile::kSlotSteps * kTokenRowBytes));
-      const uint32_t stage = Tile::kNaturalTokens ? 0 : i / Tile::kSlotsPerStage;
-      const uint32_t k = (Tile::kNaturalTokens ? i : i % Tile::kSlotsPerStage) * kSlotK;
-#pragma unroll 1
-      for (uint32_t row = 0; row < boxes * kBoxRows; row += kBoxRows) {
-        const uint32_t to = cta.tokens(at.stage) + row * kTokenRowBytes;
+  for (uint32_t piece = lane / 4; piece < rows * kWords; piece += 8) {
+    const uint32_t row = piece / kWords, j = piece % kWords;
+    const uint32_t of_step = first + j, from = cta.tile.token_tile + row;
+    const bool there = step * kPiecesPerStage + of_step < p.k / 8;
+    const uint8_t* codes = p.token_codes + from * p.token_row_bytes +
+                           static_cast<uint64_t>(step) * (kScaleTileK / 2) + of_step * 4;
+    const uint8_t* scales = linear_token_scales(p, 0, from, step).first + of_step / 2;
+    const uint32_t word = ptx::ld_global_b32_if(codes, there);
+    const uint32_t scale = decode_scale_pair(ptx::ld_global_u8_if(scales, there));
+    uint32_t h[4];
+    decode_codes(word, scale, 0, Shifts(), h);
+    const uint32_t to = slot + j / 2 * Tile::kSubTileBytes + row * kTokenRowBytes + c * 4;
 #pragma unroll
-        for (uint32_t step = 0; step < Tile::kSlotSteps; ++step) {
-          ptx::cp_async_bulk_tensor_3d(to + step * Tile::kSubTileBytes, &cta.p.tokens,
-                                       k + step * kScaleTileK, cta.tile.token_tile + row, stage,
-                                       bar, ptx::kEvictLast);
-        }
-      }
+    for (uint32_t n = 0; n < 4; ++n) {
+      ptx::st_shared_b32(to + ((j % 2 * 4 + n) ^ row % 8) * 16, h[n]);
     }
+  }
+}
+
+template <typename Tile>
+__device__ void decode_tokens_of_listed(const Cta90<Tile>& cta, uint32_t number, uint32_t rows,
+                                        uint32_t lane, RingPosition<Tile::kSlots>& at) {
+  const uint32_t slots = cta.count * Tile::kSlotsPerStage;
+  if (!Tile::kWholeSums && number > 0) await_sums_before(cta, number);
+#pragma unroll 1
+  for (uint32_t i = 0; i < slots; ++i, at.advance()) {
+    wait_for_slot(cta, at);
+    decode_slot(cta, i, rows, cta.tokens(at.stage), lane);
+    ptx::fence_proxy_async_shared_cta();
+    __syncwarp();
+    if (lane == 0) ptx::mbarrier_arrive(cta.tokens_full(at.stage));
+  }
+}
+
+// The same for tokens in the workspace, by a whole warp. If there are more rows than it holds
+// (Plan::token_rows), the warp decodes a tile's tokens itself. That takes several times as long as
+// the products.
+template <typename Tile>
+__device__ void load_or_decode_listed_tokens(Cta90<Tile> cta, uint32_t lane) {
+  const bool leads = ptx::elect_sync();
+  const uint32_t slots = cta.count * Tile::kSlotsPerStage;
+  for (uint32_t number = 0; await_listed(cta, number); ++number) {
+    const uint32_t from = ptx::ld_shared_b32(listed_row<Tile>(cta.smem, number));
+    const uint32_t rows = min(Tile::kTokens, cta.tile.row_end - cta.tile.token_tile);
+    auto at = RingPosition<Tile::kSlots>::at(number * slots);
+    __syncwarp();  // all have read it
+    if (leads) give_back_listed(cta, number);
+    if (from + rows > cta.p.m_padded) {
+      decode_tokens_of_listed(cta, number, rows, lane, at);
+    } else if (leads) {
+      load_tokens_of_listed(cta, number, from, rows, at);
+    }
+    __syncwarp();
+  }
+}
+
+template <typename Tile>
+__device__ void grouped_token_warp(const Cta90<Tile>& cta, uint32_t lane) {
+  if constexpr (Tile::kWorkspaceTokens) {
+    ptx::griddepcontrol_wait();  // the pre-pass, and other data of earlier grids
+    load_or_decode_listed_tokens(cta, lane);
+  } else if (ptx::elect_sync()) {
+    ptx::griddepcontrol_wait();  // tokens, and other data of earlier grids
+    load_listed_tokens(cta);
   }
 }
 

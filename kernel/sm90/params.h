@@ -24,7 +24,9 @@ constexpr uint32_t kTokenRowBytes = 128;  // one token of a sub-tile: 64 element
 constexpr uint32_t kTokenKernelThreads = 128;
 constexpr uint32_t kTokenKernelRows = 16;  // rows per CTA
 constexpr uint32_t kTokenKernelRegisters = 32;
-constexpr uint32_t kSm90MostEvenParts = 4;     // of a tile of even shares
+constexpr uint32_t kTokenKernelCtasPerSm = 8;       // that decode rows of groups
+constexpr uint32_t kGroupTokensSharedBytes = 1024;  // of such a CTA, as ptxas aligns them
+constexpr uint32_t kSm90MostEvenParts = 4;          // of a tile of even shares
 constexpr uint32_t kSm90NonceShift = 16;       // in a word of arrivals, above the mask of parts
 constexpr uint32_t kTokenBytesPerThread = 64;  // bytes of the workspace: 32 elements
 
@@ -39,7 +41,8 @@ struct Sm90Params {
   uint16_t weight_scales_linear;  // 1: row after row; otherwise 128x4 tiles
   uint8_t token_scales_linear;
   uint8_t weight_format;  // an OperandFormatNumber
-  uint32_t m_padded;      // M rounded up to the token tile
+  // M rounded up to the token tile; of groups the rows that the workspace holds (group_tokens.cuh).
+  uint32_t m_padded;
   // Even shares (sums/even.cuh); even_each is 0 if there are none. The tiles from whole_tiles on
   // have their k-blocks counted on from tile to tile. Each CTA takes even_each of them, and the
   // first even_more CTAs one more.
@@ -65,46 +68,34 @@ struct Sm90GroupedParams {
 };
 static_assert(NVFP4_OFFSET_IS(Sm90GroupedParams, groups, sizeof(Sm90Params)));
 
-// The argument of the entries for gated products. The boxes of both maps of weights have the rows
-// of half a tile. Everything that b2 does not have itself is the same as for b.
+// The argument of the entries for gated products, grouped or not. The boxes of both maps of weights
+// have the rows of half a tile. Everything that b2 does not have itself is the same as for b.
 struct Sm90GatedParams {
   Sm90Params gemm;
+  GroupParams groups;  // where Sm90GroupedParams has them
   TensorMap weights2;
   const uint8_t* weight_scales2;
   GateParams gate;
 };
-static_assert(NVFP4_OFFSET_IS(Sm90GatedParams, weights2, sizeof(Sm90Params)) &&
-              NVFP4_OFFSET_IS(Sm90GatedParams, gate, 776));
-
-// The argument of the entries for grouped gated products.
-struct Sm90GroupedGatedParams {
-  Sm90GatedParams gated;
-  GroupParams groups;
-};
-static_assert(NVFP4_OFFSET_IS(Sm90GroupedGatedParams, groups, sizeof(Sm90GatedParams)));
+static_assert(NVFP4_OFFSET_IS(Sm90GatedParams, groups, sizeof(Sm90Params)) &&
+              NVFP4_OFFSET_IS(Sm90GatedParams, weights2, 768) &&
+              NVFP4_OFFSET_IS(Sm90GatedParams, gate, 904));
 
 // The argument of an entry, by what it computes, and the common part of it.
 template <bool kGrouped, bool kGated>
 struct Sm90Argument {
+  using Params = Sm90GatedParams;
+};
+template <>
+struct Sm90Argument<false, false> {
   using Params = Sm90Params;
 };
 template <>
 struct Sm90Argument<true, false> {
   using Params = Sm90GroupedParams;
 };
-template <>
-struct Sm90Argument<false, true> {
-  using Params = Sm90GatedParams;
-};
-template <>
-struct Sm90Argument<true, true> {
-  using Params = Sm90GroupedGatedParams;
-};
 NVFP4_HOST_DEVICE constexpr const Sm90Params& gemm_of(const Sm90Params& p) { return p; }
 NVFP4_HOST_DEVICE constexpr const Sm90Params& gemm_of(const Sm90GroupedParams& p) { return p.gemm; }
 NVFP4_HOST_DEVICE constexpr const Sm90Params& gemm_of(const Sm90GatedParams& p) { return p.gemm; }
-NVFP4_HOST_DEVICE constexpr const Sm90Params& gemm_of(const Sm90GroupedGatedParams& p) {
-  return p.gated.gemm;
-}
 
 }  // namespace nvfp4

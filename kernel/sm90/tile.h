@@ -62,14 +62,16 @@ struct Sm90Grouped : Tile {
   static constexpr bool kSeveralTiles = true;
   static constexpr uint32_t kTokenStep = 1;
   static constexpr uint32_t kListAt = (Tile::kSharedBytes + 15) / 16 * 16;
-  static constexpr uint32_t kListFullAt = kListAt + 16 * kListedTiles;
+  static constexpr uint32_t kListRowsAt = kListAt + 16 * kListedTiles;
+  static constexpr uint32_t kListFullAt = kListRowsAt + 4 * kListedTiles;
   static constexpr uint32_t kListEmptyAt = kListFullAt + 8 * kListedTiles;
   static constexpr uint32_t kSharedBytes = kListEmptyAt + 8 * kListedTiles;
   static_assert(!Tile::kBlockSums && !Tile::kDecodesTokens && !Tile::kPushesSums);
   static_assert(Tile::kWholeSums || Tile::kSumsAt + Tile::kPartialBytes <= Tile::kWeightsAt,
                 "the sums fit the drained ring of tokens");
   static_assert(kSharedBytes <=
-                kMaxSharedBytes - (Tile::kWorkspaceTokens ? kReservedSharedBytes : 0));
+                kMaxSharedBytes -
+                    (Tile::kWorkspaceTokens ? kReservedSharedBytes + kGroupTokensSharedBytes : 0));
 };
 
 // A tile in the entry for gated products (gated.cuh): kColumnsOfD rows of b and as many of b2.

@@ -89,9 +89,8 @@ __device__ inline void deal_out_chunks(uint32_t j, uint4 (&chunks)[4]) {
 
 // One thread per piece. A CTA takes 16 rows of a k-block, [batch][k-block][16 rows]. The workspace
 // has sub-tiles as [batch][k-block][token tile][4][row of the tile], so a tile's part of a k-block
-// is contiguous. Rows of groups begin anywhere: for those a token tile is one row, not swizzled,
-// and the TMA that loads the tile's rows swizzles them. Indices of k-blocks have 32 bits: a 64-bit
-// division takes longer than everything else here.
+// is contiguous. Indices of k-blocks have 32 bits: a 64-bit division takes longer than everything
+// else here.
 __device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
   // This launch is never programmatic (host/run/launch.cc), so earlier grids have ended. Tokens may
   // be read, and the GEMM may load weights beside this grid.
