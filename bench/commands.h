@@ -71,6 +71,7 @@ struct GroupedOptions {
   std::string layer;                        // those whose names hold this
   std::vector<int64_t> rows{1, 4, 16, 64};  // of a group, in the mean
   int32_t a_type = NVFP4_TYPE_NONE;
+  std::string variant;  // of the grouped products; empty: the planner's
   int replays = 9;
   std::string command;  // for the head of the CSV
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// nvfp4_bench grouped: the rows of experts in one launch, beside a loop of single products and
-// beside one product whose weights have the same bytes. Every row of the grouped product has the
-// bits of its group's single product by the same variant, with K in as many parts, or nothing is
-// timed.
+// nvfp4_bench grouped: the rows of experts in one launch, packed (ENDS) and each expert's at a
+// multiple of the capacity (COUNTS), beside a loop of single products and beside one product whose
+// weights have the same bytes. Every row of both has the bits of its group's single product by the
+// same variant, with K in as many parts, or nothing is timed.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -80,16 +80,83 @@ std::unique_ptr<DeviceBuffer> filled(const Driver& driver, int64_t experts, size
   return all;
 }
 
+// Rows of A and D where each expert has room for `capacity` rows, most of which stay empty. They
+// serve all sets of weights.
+class Counted {
+ public:
+  Counted(const Driver& driver, const Layer& layer, int64_t most, int32_t a_type)
+      : capacity(most),
+        a_row_bytes(size_t(layer.k * (a_type == NVFP4_TYPE_NONE ? 1 : 4) / 2)),
+        a(driver, rows(layer) * a_row_bytes),
+        a_scales(driver, rows(layer) * size_t(layer.k / 16)),
+        d(driver, rows(layer) * size_t(layer.n * 2)),
+        counts(driver, size_t(layer.experts * 4)),
+        driver_(driver) {}
+  Counted(const Counted&) = delete;
+
+  const int64_t capacity;
+  const size_t a_row_bytes;
+  DeviceBuffer a, a_scales, d, counts;
+
+  bool fits(const std::vector<int32_t>& ends) const {
+    int32_t before = 0, most = 0;
+    for (const int32_t end : ends) most = std::max(most, end - before), before = end;
+    return most <= capacity;
+  }
+  // The rows of `from`, [all rows][bytes], at each expert's place.
+  void place(const DeviceBuffer& from, size_t bytes, const std::vector<int32_t>& ends,
+             DeviceBuffer& to) const {
+    each(ends, [&](size_t expert, size_t begin, size_t count) {
+      copy(to.address() + expert * size_t(capacity) * bytes, from.address() + begin * bytes,
+           count * bytes);
+    });
+  }
+  void set_counts(const std::vector<int32_t>& ends) {
+    std::vector<uint8_t> bytes(ends.size() * 4);
+    each(ends, [&](size_t expert, size_t, size_t count) {
+      const int32_t rows = int32_t(count);
+      std::memcpy(&bytes[expert * 4], &rows, 4);
+    });
+    counts.upload(bytes);
+  }
+  // The rows of D of all experts one after the other.
+  void collect(const DeviceBuffer& to, size_t bytes, const std::vector<int32_t>& ends) const {
+    each(ends, [&](size_t expert, size_t begin, size_t count) {
+      copy(to.address() + begin * bytes, d.address() + expert * size_t(capacity) * bytes,
+           count * bytes);
+    });
+  }
+
+ private:
+  size_t rows(const Layer& layer) const { return size_t(layer.experts * capacity); }
+  template <typename F>
+  static void each(const std::vector<int32_t>& ends, const F& f) {
+    size_t begin = 0;
+    for (size_t expert = 0; expert < ends.size(); ++expert) {
+      const size_t end = size_t(ends[expert]);
+      f(expert, begin, end - begin);
+      begin = end;
+    }
+  }
+  void copy(CUdeviceptr to, CUdeviceptr from, size_t bytes) const {
+    if (bytes > 0) driver_.check(driver_.cuMemcpyDtoD(to, from, bytes), "cuMemcpyDtoD");
+  }
+
+  const Driver& driver_;
+};
+
 // One set of weights, the rows of all groups, and D. Sets take turns, so that weights are cold.
 class Experts {
  public:
-  Experts(const Gpu& gpu, const Layer& layer, int64_t rows, int32_t a_type)
-      : driver_(gpu.driver), rows_(layer.experts * rows) {
+  Experts(const Gpu& gpu, const Layer& layer, int64_t rows, const GroupedOptions& options,
+          Counted& counted)
+      : driver_(gpu.driver), rows_(layer.experts * rows), counted_(counted) {
     const int64_t n = layer.n, k = layer.k;
     const size_t codes = size_t(n * k / 2);
     const size_t scales = nvfp4_scale_bytes(n, k, NVFP4_SCALE_LAYOUT_128X4);
     b_ = filled(driver_, layer.experts, codes, false, 1);
     b_scales_ = filled(driver_, layer.experts, scales, true, 2);
+    const int32_t a_type = options.a_type;
     const bool halves = a_type != NVFP4_TYPE_NONE;
     a_ = std::make_unique<DeviceBuffer>(
         driver_, halves ? halves_of_one(rows_ * k) : random_bytes(size_t(rows_ * k / 2), false, 3));
@@ -110,24 +177,29 @@ class Experts {
     gemm.b_scales_batch_stride_bytes = int64_t(scales);
     gemm.d = d_->pointer(), gemm.d_ld = n, gemm.d_type = NVFP4_TYPE_BF16;
     gemm.alpha = 1.0f / 4096;
+    if (!options.variant.empty()) gemm.variant = options.variant.c_str();
     grouped.struct_size = sizeof grouped;
     grouped.gemm = &gemm;
     grouped.rows = static_cast<const int32_t*>(ends_->pointer());
     grouped.rows_kind = NVFP4_ROWS_ENDS;
     grouped.rows_hint = int32_t(rows);
-    uint64_t bytes = 0, of_one = 0;
-    check(nvfp4_grouped_workspace_bytes(&grouped, gpu.info.compute_capability(), &bytes));
+    take_counted();
+    const int32_t capability = gpu.info.compute_capability();
+    uint64_t bytes = 0, of_one = 0, of_counts = 0;
+    check(nvfp4_grouped_workspace_bytes(&grouped, capability, &bytes));
+    check(nvfp4_grouped_workspace_bytes(&in_counts, capability, &of_counts));
     nvfp4_gemm_desc one = gemm;  // of the loop's at most
-    one.l = 1;
-    check(nvfp4_gemm_workspace_bytes(&one, gpu.info.compute_capability(), &of_one));
-    workspace_ =
-        std::make_unique<DeviceBuffer>(driver_, size_t(std::max(bytes, of_one) + (64 << 20)));
+    one.l = 1, one.variant = nullptr;
+    check(nvfp4_gemm_workspace_bytes(&one, capability, &of_one));
+    bytes = std::max({bytes, of_one, of_counts});
+    workspace_ = std::make_unique<DeviceBuffer>(driver_, size_t(bytes + (64 << 20)));
     gemm.workspace = workspace_->pointer(), gemm.workspace_bytes = workspace_->bytes();
+    gemm_counts.workspace = gemm.workspace, gemm_counts.workspace_bytes = gemm.workspace_bytes;
   }
   Experts(const Experts&) = delete;
 
-  nvfp4_gemm_desc gemm{};
-  nvfp4_grouped_desc grouped{};
+  nvfp4_gemm_desc gemm{}, gemm_counts{};
+  nvfp4_grouped_desc grouped{}, in_counts{};
 
   void divide(const std::vector<int32_t>& ends) {
     host_ends_ = ends;
@@ -137,6 +209,21 @@ class Experts {
     align_scales_for_loop();
   }
   void run(CUstream stream) const { check(nvfp4_grouped_run(&grouped, stream)); }
+  void run_counts(CUstream stream) const { check(nvfp4_grouped_run(&in_counts, stream)); }
+  // Puts the rows where COUNTS has them. False if an expert has more than the capacity.
+  bool spread_rows() {
+    if (!counted_.fits(host_ends_)) return false;
+    counted_.set_counts(host_ends_);
+    counted_.place(*a_, counted_.a_row_bytes, host_ends_, counted_.a);
+    if (gemm.a_scales != nullptr) {
+      counted_.place(*a_scales_, size_t(gemm.k / 16), host_ends_, counted_.a_scales);
+    }
+    return true;
+  }
+  std::vector<uint8_t> d_of_counts() {
+    counted_.collect(*d_, size_t(gemm.n * 2), host_ends_);
+    return d();
+  }
   // The variant of the grouped product, cut along K as it is.
   std::string variant(const Gpu& gpu) const {
     nvfp4_plan_info info{};
@@ -156,7 +243,7 @@ class Experts {
   // All experts' weights as one matrix, for the rows of one group: the same bytes, as many of D.
   void single(int64_t rows, CUstream stream) const {
     nvfp4_gemm_desc g = gemm;
-    g.m = rows, g.n = gemm.n * gemm.l, g.l = 1, g.d_ld = g.n;
+    g.m = rows, g.n = gemm.n * gemm.l, g.l = 1, g.d_ld = g.n, g.variant = nullptr;
     check(nvfp4_gemm_run(&g, stream));
   }
   std::vector<uint8_t> d() const {
@@ -167,6 +254,16 @@ class Experts {
 
  private:
   static constexpr size_t kScaleAlignment = 16;
+
+  void take_counted() {
+    gemm_counts = gemm, in_counts = grouped;
+    gemm_counts.m = gemm.l * counted_.capacity;
+    gemm_counts.a = counted_.a.pointer(), gemm_counts.d = counted_.d.pointer();
+    if (gemm.a_scales != nullptr) gemm_counts.a_scales = counted_.a_scales.pointer();
+    in_counts.gemm = &gemm_counts;
+    in_counts.rows = static_cast<const int32_t*>(counted_.counts.pointer());
+    in_counts.rows_kind = NVFP4_ROWS_COUNTS, in_counts.capacity = counted_.capacity;
+  }
 
   static std::vector<uint8_t> halves_of_one(int64_t count) {
     support::Random random(3);
@@ -209,13 +306,15 @@ class Experts {
 
   const Driver& driver_;
   int64_t rows_;
+  Counted& counted_;
   std::vector<int32_t> host_ends_;
   std::vector<uint8_t> host_scales_;
   std::vector<int64_t> group_scales_;  // where those of each group begin in loop_scales_
   std::unique_ptr<DeviceBuffer> a_, a_scales_, loop_scales_, b_, b_scales_, d_, ends_, workspace_;
 };
 
-void verify(const Gpu& gpu, Experts& experts, const std::string& name) {
+// Where COUNTS can have these rows, their D, too.
+void verify(const Gpu& gpu, Experts& experts, bool counts, const std::string& name) {
   experts.clear();
   experts.run(nullptr);
   const std::vector<uint8_t> d = experts.d();
@@ -223,25 +322,34 @@ void verify(const Gpu& gpu, Experts& experts, const std::string& name) {
   experts.loop(experts.variant(gpu).c_str(), nullptr);
   if (experts.d() != d)
     throw std::runtime_error(name + ": rows have not the bits of their group's product");
+  if (!counts) return;
+  experts.clear();
+  experts.run_counts(nullptr);
+  if (experts.d_of_counts() != d)
+    throw std::runtime_error(name + ": with COUNTS rows have other bits");
 }
 
 struct Figures {
-  double grouped = 0, loop = 0, single = 0;
+  double grouped = 0, loop = 0, counts = 0, single = 0;
 };
 
 // Each in turn; weights cold.
 Figures time_routing(GpuTimer& timer, std::vector<std::unique_ptr<Experts>>& sets, int64_t rows,
-                     bool single, int replays) {
+                     bool counts, bool single, int replays) {
   const auto turns = [&](const auto& run) { return support::in_turns(sets, run, 4); };
   std::vector<Series> series{
       turns([](const Experts& set, CUstream stream) { set.run(stream); }),
       turns([](const Experts& set, CUstream stream) { set.loop(nullptr, stream); })};
+  if (counts) {
+    series.push_back(turns([](const Experts& set, CUstream stream) { set.run_counts(stream); }));
+  }
   if (single) {
     series.push_back(
         turns([rows](const Experts& set, CUstream stream) { set.single(rows, stream); }));
   }
   const auto times = timer.interleaved(series, replays);
-  return {median(times[0]), median(times[1]), single ? median(times[2]) : 0};
+  return {median(times[0]), median(times[1]), counts ? median(times[2]) : 0,
+          single ? median(times.back()) : 0};
 }
 
 double bytes_of_weights(const Layer& layer, const std::vector<int32_t>& ends) {
@@ -255,15 +363,27 @@ struct Measured {
   double bytes_per_us, node_us;
 };
 
-void print_row(const Layer& layer, int64_t rows, Routing routing, const Figures& us,
-               const Measured& by, const std::vector<int32_t>& ends) {
+void print_figure(double us) {
+  if (us > 0) std::printf("%.2f", us);
+  std::printf(",");
+}
+
+void print_row(const Layer& layer, int64_t rows, Routing routing, int64_t capacity,
+               const Figures& us, const Measured& by, const std::vector<int32_t>& ends) {
   const double reading = bytes_of_weights(layer, ends) / by.bytes_per_us;
-  std::printf("%s,%lld,%lld,%lld,%lld,%s,%.2f,%.2f,", layer.name, (long long)layer.experts,
+  std::printf("%s,%lld,%lld,%lld,%lld,%s,%lld,%.2f,", layer.name, (long long)layer.experts,
               (long long)layer.n, (long long)layer.k, (long long)rows, kRoutings[int(routing)],
-              us.grouped, us.loop);
-  if (us.single > 0) std::printf("%.2f", us.single);
-  std::printf(",%.3f,%.2f,%.2f\n", us.loop / us.grouped, reading, by.node_us + 3 + reading / 0.85);
+              (long long)capacity, us.grouped);
+  print_figure(us.counts);
+  print_figure(us.loop);
+  print_figure(us.single);
+  std::printf("%.3f,%.2f,%.2f\n", us.loop / us.grouped, reading, by.node_us + 3 + reading / 0.85);
   std::fflush(stdout);
+}
+
+// Up to 4,096 rows of each expert, but no more than 131,072 of all, whose D is 1.5 GB.
+int64_t capacity_of(const Layer& layer) {
+  return std::min<int64_t>(4096, (int64_t{1} << 17) / layer.experts);
 }
 
 void time_layer(const Gpu& gpu, GpuTimer& timer, const Measured& by, const Layer& layer,
@@ -272,23 +392,26 @@ void time_layer(const Gpu& gpu, GpuTimer& timer, const Measured& by, const Layer
   const double bytes = double(layer.experts * layer.n * layer.k) * kQuantizedBytes;
   std::vector<std::unique_ptr<Experts>> sets;
   const int count = std::min(8, cold_copies(bytes, gpu.l2_bytes));
+  Counted counted(gpu.driver, layer, capacity_of(layer), options.a_type);
   for (int i = 0; i < count; ++i)
-    sets.push_back(std::make_unique<Experts>(gpu, layer, rows, options.a_type));
+    sets.push_back(std::make_unique<Experts>(gpu, layer, rows, options, counted));
   for (const Routing routing : {Routing::even, Routing::skewed, Routing::half_empty}) {
     const std::vector<int32_t> ends = ends_of(layer, rows, routing);
     for (const auto& set : sets) set->divide(ends);
-    verify(gpu, *sets[0], std::string(layer.name) + ", " + kRoutings[int(routing)]);
+    const bool counts = sets[0]->spread_rows();
+    verify(gpu, *sets[0], counts, std::string(layer.name) + ", " + kRoutings[int(routing)]);
     const bool single = routing == Routing::even && layer.n % 128 == 0;
-    print_row(layer, rows, routing, time_routing(timer, sets, rows, single, options.replays), by,
-              ends);
+    print_row(layer, rows, routing, counted.capacity,
+              time_routing(timer, sets, rows, counts, single, options.replays), by, ends);
   }
 }
 
-void verify_in_emulator(const Gpu& gpu, int32_t a_type) {
-  Experts experts(gpu, kEmulated, 5, a_type);
+void verify_in_emulator(const Gpu& gpu, const GroupedOptions& options) {
+  Counted counted(gpu.driver, kEmulated, 16, options.a_type);
+  Experts experts(gpu, kEmulated, 5, options, counted);
   for (const Routing routing : {Routing::even, Routing::skewed, Routing::half_empty}) {
     experts.divide(ends_of(kEmulated, 5, routing));
-    verify(gpu, experts, kRoutings[int(routing)]);
+    verify(gpu, experts, experts.spread_rows(), kRoutings[int(routing)]);
   }
   experts.single(5, nullptr);
   experts.d();
@@ -301,7 +424,7 @@ int time_grouped(const GroupedOptions& options) {
   const Driver& driver = Driver::get();
   const support::Context context(driver);
   const Gpu gpu(driver);
-  if (gpu.info.emulated()) return verify_in_emulator(gpu, options.a_type), 0;
+  if (gpu.info.emulated()) return verify_in_emulator(gpu, options), 0;
   GpuTimer timer(driver);
   const Measured by{read_bytes_per_us(driver, timer, gpu.info.sms), empty_node_us(driver, timer)};
   int version = 0;
@@ -316,14 +439,15 @@ int time_grouped(const GroupedOptions& options) {
       {"reading", formatted("%.2f TB/s", by.bytes_per_us / 1e6)},
       {"node", formatted("%.2f us for an empty kernel in a graph", by.node_us)},
       {"skewed", "one expert has 60 % of the rows"},
+      {"counts_us", "COUNTS, where no expert has more rows than the capacity; grouped_us is ENDS"},
       {"single_us", "one product of all weights, with the rows of one group"},
       {"read_us", "to read the weights of the experts that have rows"},
       {"goal_us", "node + 3 us + read_us / 0.85: the goal up to 4 rows of each group"},
   };
   std::printf(
       "# Microseconds by graph replay, weights cold, median of %d replays that take turns.\n%s"
-      "layer,experts,n,k,rows_a_group,routing,grouped_us,loop_us,single_us,loop_over_grouped,"
-      "read_us,goal_us\n",
+      "layer,experts,n,k,rows_a_group,routing,capacity,grouped_us,counts_us,loop_us,single_us,"
+      "loop_over_grouped,read_us,goal_us\n",
       options.replays, as_comments(head).c_str());
   for (const Layer& layer : kLayers) {
     const bool named = std::string(layer.name).find(options.layer) != std::string::npos;

@@ -105,6 +105,7 @@ void add_grouped(CLI::App* grouped, bench::GroupedOptions& o) {
                       "time only layers whose name contains this, for example eight or deepseek");
   support::add_list(*grouped, "--rows", o.rows, "mean rows of a group, several", 1, kMostSize);
   add_a_type(grouped, o.a_type);
+  grouped->add_option("--variant", o.variant, "of the grouped products, not the planner's");
   add_replays(grouped, o.replays);
 }
 

@@ -157,9 +157,8 @@ class Plot(unittest.TestCase):
         def medians(spreads):
             return [[(m, middle) for m, _, middle, _ in points] for points in spreads if points]
         if "grouped_us" in rows[0]:
-            return [(log, medians(plot.spread_of_routing(rows, routing, "grouped_us", theirs)
-                                  for routing in plot.ROUTINGS))
-                    for log, theirs in ((True, "loop_us"), (False, "read_us"))]
+            return [(log, medians(plot.spread_of_routing(rows, *line[:3]) for line in drawn))
+                    for log, drawn in ((True, plot.GROUPED_SPEED), (False, plot.GROUPED_SHARE))]
         pairs = sorted({(int(row["n"]), int(row["k"])) for row in rows}, key=lambda p: -p[0] * p[1])
         if len(pairs) > plot.MOST_PAIRS:
             return [(True, medians(plot.spread(rows, row[0], row[1]) for row in plot.SPEED_UPS)),
