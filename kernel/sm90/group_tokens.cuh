@@ -66,8 +66,8 @@ __device__ inline uint32_t find_group_row(const GroupParams& p, uint32_t each,
 }
 
 // One thread decodes a piece of a row of all groups. The workspace has [k-block][row of all
-// groups][4 x 64 elements], not swizzled, because the tiles of groups begin anywhere: TMA swizzles a
-// tile's rows.
+// groups][4 x 64 elements], not swizzled, because the tiles of groups begin anywhere: TMA swizzles
+// a tile's rows.
 __device__ inline void decode_group_piece(const Sm90Params& p, uint32_t row, uint32_t number,
                                           bool there, uint32_t stage) {
   const uint32_t j = threadIdx.x % kPiecesPerStage;

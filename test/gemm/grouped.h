@@ -32,6 +32,7 @@ struct GroupedProblem {
   GroupedSizes sizes;
   std::vector<int32_t> ends;
   int64_t capacity = 0;
+  int32_t rows_hint = 0;
   std::vector<float> alphas;         // of each group, or none
   std::vector<float> alphas2;        // the same of the second sums of a gated product
   bool scales_turned = false;        // tiles of scales lie from the last group to the first
@@ -178,6 +179,7 @@ class DeviceGrouped {
     grouped.rows = static_cast<const int32_t*>(rows_.pointer());
     grouped.rows_kind = problem.capacity > 0 ? NVFP4_ROWS_COUNTS : NVFP4_ROWS_ENDS;
     grouped.capacity = problem.capacity;
+    grouped.rows_hint = problem.rows_hint;
     add_arrays(gpu, problem);
     add_workspace(gpu);
   }
@@ -186,6 +188,11 @@ class DeviceGrouped {
   nvfp4_gemm_desc gemm{};
   nvfp4_grouped_desc grouped = NVFP4_GROUPED_DESC_INIT;
 
+  // With the workspace that it needs.
+  void take(const Gpu& gpu, const char* variant) {
+    gemm.variant = variant;
+    add_workspace(gpu);
+  }
   void set_rows(const std::vector<int32_t>& ends) { rows_.upload(bytes_of(ends)); }
   void clear_d() { d_.upload(std::vector<uint8_t>(d_.bytes(), 0xFF)); }
   const int32_t* row_ends() const { return static_cast<const int32_t*>(rows_.pointer()); }
@@ -216,6 +223,7 @@ class DeviceGrouped {
   // On other devices than those of these tests no workspace exists, and none is requested.
   void add_workspace(const Gpu& gpu) {
     uint64_t bytes = 0;
+    gemm.workspace = nullptr, gemm.workspace_bytes = 0;
     if (nvfp4_grouped_workspace_bytes(&grouped, gpu.info.compute_capability(), &bytes) != 0) return;
     if (bytes == 0) return;
     workspace_ = std::make_unique<support::DeviceBuffer>(gpu.driver, bytes);
@@ -423,7 +431,7 @@ inline void take_tile(const GroupedTile& tile, nvfp4_gemm_desc& g) {
 inline void require_bits_of_singles(const Gpu& gpu, const GroupedTile& tile,
                                     const GroupedProblem& problem) {
   DeviceGrouped device(gpu, problem);
-  device.gemm.variant = tile.variant;
+  device.take(gpu, tile.variant);
   CAPTURE(tile.variant);
   const auto alike = [&](nvfp4_gemm_desc& g, int64_t) { take_tile(tile, g); };
   CHECK(run_grouped(device) == single_products(gpu, problem, alike));

@@ -17,13 +17,15 @@ struct Entry {
   bool gated;
   uint32_t consumer_warps;
   int64_t columns;  // of D, in a tile
+  bool pre_pass;    // decodes its tokens
   operator std::string() const { return variant; }
 };
 
 template <typename Tile>
 void add_if_grouped(const char* variant, std::vector<Entry>* all) {
   if (!Tile::kGrouped) return;
-  all->push_back({variant, Tile::kGated, Tile::kConsumerWarps, Tile::kColumnsOfD});
+  all->push_back(
+      {variant, Tile::kGated, Tile::kConsumerWarps, Tile::kColumnsOfD, Tile::kWorkspaceTokens});
 }
 
 std::vector<Entry> entries() {
@@ -79,7 +81,7 @@ void require_division(const Gpu& gpu, const Entry& entry, const Division& divisi
   CAPTURE(entry.variant, entry.gated, division.groups, division.with_rows, k);
   const GroupedProblem problem = problem_of(gpu, entry, division, k);
   DeviceGrouped device(gpu, problem);
-  device.gemm.variant = entry.variant;
+  device.take(gpu, entry.variant);
   const std::vector<uint8_t> d = run_grouped(device);
   if (gpu.info.emulated()) {
     CHECK(d == grouped_reference(problem, device));
@@ -132,6 +134,34 @@ TEST_CASE("grouped: with two k-blocks the search for tiles or the loader of toke
   USE_LATE_ROLES(gpu);
   require_late(gpu, entry, Role::lister, kSparse, kTwo);
   require_late(gpu, entry, Role::tokens, kNine, kTwo);
+}
+
+// Of a CTA's nine tiles and more of COUNTS the workspace has a place for the first ones. The warp
+// that decodes the others is another role than the thread that loads tokens.
+TEST_CASE("grouped: each role of a CTA that decodes tokens may be late", "[grouped][late]") {
+  USE_ONE_SM(gpu);
+  USE_LATE_ROLES(gpu);
+  if (!entry.pre_pass) return;
+  const TileOf& tile = tile_of(entry.variant);
+  const int32_t of_group = int32_t(tile.tokens), groups = 256 / of_group + 8;
+  GroupedProblem problem({groups * (of_group + 1), entry.columns, kTwo, tile.a_type},
+                         std::vector<int32_t>(size_t(groups), of_group), 98, support::Data::exact);
+  problem.capacity = of_group + 1, problem.rows_hint = 1;
+  if (entry.gated) {
+    problem.fields.b2 = support::kGiven, problem.fields.activation = NVFP4_ACTIVATION_RELU;
+    problem.fields.alpha2 = problem.fields.alpha;
+  }
+  DeviceGrouped device(gpu, problem);
+  device.take(gpu, entry.variant);
+  const std::vector<uint8_t> right = grouped_reference(problem, device);
+  const Emulator emulator(gpu.driver);
+  for (const Role role : {Role::consumers, Role::weights, Role::tokens, Role::lister}) {
+    const std::string warps = warps_of(entry, role);
+    CAPTURE(entry.variant, entry.gated, warps);
+    const Setting late(emulator, "EMU_LATE", warps, "");
+    device.clear_d();
+    CHECK(run_grouped(device) == right);
+  }
 }
 
 TEST_CASE("grouped: a CTA computes more tiles than it lists at once", "[grouped][late]") {
