@@ -757,7 +757,8 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
  * gated, with a b2 for each group, on 9.0 with batch_invariant = 1, too, since one tile computes
  * them.
  * group_d_tensor_scale is (**). nvfp4_grouped_workspace_bytes says whether a workspace is needed:
- * on 10.x for LINEAR scales of A, on 9.0 for NVFP4 tokens, which are decoded first.
+ * on 10.x for LINEAR scales of A, on 9.0 for NVFP4 tokens, which are decoded first. With COUNTS and
+ * rows_hint it has room for 4 * rows_hint * l rows; more rows than that take longer.
  *
  * A row has the bits of a product of its group's rows alone. For 4-bit tokens on 10.x that is the
  * product with batch_invariant = 1. Otherwise it is the product with unsplit K ("NAME/1") of the

@@ -386,7 +386,7 @@ nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, 
                              stride, kSpanOfHalves, rows, &p->tokens);
   }
   if (g.a_type != NVFP4_TYPE_NONE) return encode_tokens(driver, g, plan, rows, &p->tokens);
-  if (!plan.grouped) return NVFP4_SUCCESS;
+  if (!plan.grouped || !plan.variant->workspace_tokens) return NVFP4_SUCCESS;
   const int64_t stages = ceil_div(g.k, kSm90StageK);  // each has all rows (tokens_kernel.cuh)
   return encode_tensor_map(driver, "a in fp16", MapElement::half, g.workspace, p->m_padded,
                            kSm90StageK, stages, kSm90StageK, int64_t{p->m_padded} * kSm90StageK,

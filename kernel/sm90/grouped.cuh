@@ -30,29 +30,29 @@ __device__ Cta90<Tile> grouped_cta(const Sm90Params& p, uint32_t smem) {
 // The barrier for the CTA's i-th tile, counted from 0.
 template <typename Tile>
 __device__ uint32_t list_full(uint32_t smem, uint32_t number) {
-  return smem + Tile::kListFullAt + number % kListedTiles * 8;
+  return smem + Tile::kListFullAt + number % Tile::kListedTiles * 8;
 }
 template <typename Tile>
 __device__ uint32_t list_empty(uint32_t smem, uint32_t number) {
-  return smem + Tile::kListEmptyAt + number % kListedTiles * 8;
+  return smem + Tile::kListEmptyAt + number % Tile::kListedTiles * 8;
 }
 template <typename Tile>
 __device__ uint32_t listed(uint32_t smem, uint32_t number) {
-  return smem + Tile::kListAt + number % kListedTiles * 16;
+  return smem + Tile::kListAt + number % Tile::kListedTiles * 16;
 }
 // The number of the tile's first row among the rows of all groups.
 template <typename Tile>
 __device__ uint32_t listed_row(uint32_t smem, uint32_t number) {
-  return smem + Tile::kListRowsAt + number % kListedTiles * 4;
+  return smem + Tile::kListRowsAt + number % Tile::kListedTiles * 4;
 }
 
-// The threads that load weights and tokens release a tile of the list after reading it for the last
-// time, each consumer warp after storing the tile's sums.
+// Loaders release a tile of the list after reading it for the last time, each consumer warp after
+// storing the tile's sums.
 template <typename Tile>
 __device__ void init_list(uint32_t smem) {
-  for (uint32_t i = 0; i < kListedTiles; ++i) {
+  for (uint32_t i = 0; i < Tile::kListedTiles; ++i) {
     ptx::mbarrier_init(list_full<Tile>(smem, i), 1);
-    ptx::mbarrier_init(list_empty<Tile>(smem, i), Tile::kConsumerWarps + 2);
+    ptx::mbarrier_init(list_empty<Tile>(smem, i), Tile::kConsumerWarps + Tile::kListLoaders);
   }
 }
 
@@ -65,7 +65,7 @@ __device__ bool read_listed(Cta90<Tile>& cta, uint32_t number) {
 }
 template <typename Tile>
 __device__ bool await_listed(Cta90<Tile>& cta, uint32_t number) {
-  ptx::mbarrier_wait(list_full<Tile>(cta.smem, number), number / kListedTiles % 2);
+  ptx::mbarrier_wait(list_full<Tile>(cta.smem, number), number / Tile::kListedTiles % 2);
   return read_listed(cta, number);
 }
 template <typename Tile>
@@ -93,23 +93,29 @@ struct TileLister {
     if (!walk.tile_at(groups_of(p), p.tiles_n, index, &tile)) tile.row_end = 0;
   }
 
-  __device__ void run(uint32_t smem) {
-    for (uint32_t number = 0;; ++number) {
-      ptx::mbarrier_wait(list_empty<Tile>(smem, number), (number / kListedTiles + 1) % 2);
-      if (lane_number() == 0) {
-        ptx::st_shared_v4_b32(
-            listed<Tile>(smem, number),
-            make_uint4(tile.token_tile, tile.weight_tile, tile.batch, tile.row_end));
-        if (Tile::kWorkspaceTokens) {
-          ptx::st_shared_b32(listed_row<Tile>(smem, number), tile.scale_row);
-        }
-        ptx::mbarrier_arrive(list_full<Tile>(smem, number));
+  // False if there was no tile more, which it lists too.
+  __device__ bool list(uint32_t smem, uint32_t number) const {
+    ptx::mbarrier_wait(list_empty<Tile>(smem, number), (number / Tile::kListedTiles + 1) % 2);
+    if (lane_number() == 0) {
+      ptx::st_shared_v4_b32(
+          listed<Tile>(smem, number),
+          make_uint4(tile.token_tile, tile.weight_tile, tile.batch, tile.row_end));
+      if (Tile::kWorkspaceTokens) {
+        ptx::st_shared_b32(listed_row<Tile>(smem, number), tile.scale_row);
       }
-      __syncwarp();
-      if (tile.row_end == 0) return;
-      index += gridDim.x;
-      find();
+      ptx::mbarrier_arrive(list_full<Tile>(smem, number));
     }
+    __syncwarp();
+    return tile.row_end != 0;
+  }
+
+  __device__ void advance() {
+    index += gridDim.x;
+    find();
+  }
+
+  __device__ void run(uint32_t smem) {
+    for (uint32_t number = 0; list(smem, number); ++number) advance();
   }
 };
 
@@ -126,54 +132,68 @@ __device__ void start_grouped(const Cta90<Tile>& cta) {
   publish_barriers();
   ptx::griddepcontrol_launch_dependents();
   ptx::prefetch_tensormap(&cta.p.weights);
-  ptx::prefetch_tensormap(&cta.p.tokens);
+  if (!Tile::kBlockSums) ptx::prefetch_tensormap(&cta.p.tokens);
   if (Tile::kGated) ptx::prefetch_tensormap(&gated_params(cta.p).weights2);
 }
 
-// One thread does what start_weights and load_remaining_weights do, for the tiles of a list.
+// Where the next k-block goes, and which one is the last that has to have arrived before.
 template <typename Tile>
-__device__ void load_listed_weights(Cta90<Tile> cta) {
-  RingPosition<Tile::kStages> arrived, at;
-  at.parity = 1;  // the first round finds every stage empty
+struct WeightRing {
+  RingPosition<Tile::kStages> arrived, at{0, 1};  // the first round finds every stage empty
   uint32_t asked = 0;
-  note_clock(kClock_first_load);
-  for (uint32_t number = 0; await_listed(cta, number); ++number) {
-    give_back_listed(cta, number);
+};
+
+// One thread does what start_weights and load_remaining_weights do, for a tile of the list.
+template <typename Tile>
+__device__ void load_weights_of_listed(Cta90<Tile>& cta, WeightRing<Tile>& ring) {
 #pragma unroll 1
-    for (uint32_t i = 0; i < cta.count; ++i, at.advance()) {
-      if (Tile::kStagesFirst < Tile::kStagesAhead && asked == Tile::kStagesFirst) {
-        ptx::griddepcontrol_wait();  // see kStagesFirst
-      }
-      if (asked >= Tile::kStagesAhead) {
-        ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
-        arrived.advance();
-      } else {
-        ++asked;
-      }
-      ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
-      load_stage(cta, i, at.stage);
+  for (uint32_t i = 0; i < cta.count; ++i, ring.at.advance()) {
+    if (Tile::kStagesFirst < Tile::kStagesAhead && ring.asked == Tile::kStagesFirst) {
+      ptx::griddepcontrol_wait();  // see kStagesFirst
     }
-    if (k_ends_inside_step<Tile>(cta.p)) cta.k_tail_parity ^= 1;
+    if (ring.asked >= Tile::kStagesAhead) {
+      ptx::mbarrier_wait(cta.weights_full(ring.arrived.stage), ring.arrived.parity);
+      ring.arrived.advance();
+    } else {
+      ++ring.asked;
+    }
+    ptx::mbarrier_wait(cta.weights_empty(ring.at.stage), ring.at.parity);
+    load_stage(cta, i, ring.at.stage);
   }
+  if (k_ends_inside_step<Tile>(cta.p)) cta.k_tail_parity ^= 1;
 }
 
 // The same by all lanes, for linear scales of weights.
 template <typename Tile>
-__device__ void load_listed_linear_weights(Cta90<Tile> cta, bool leads, uint32_t lane) {
-  RingPosition<Tile::kStages> arrived, at;
-  at.parity = 1;
-  uint32_t asked = 0;
-  for (uint32_t number = 0; await_listed(cta, number); ++number) {
+__device__ void load_linear_weights_of_listed(const Cta90<Tile>& cta, WeightRing<Tile>& ring,
+                                              bool leads, uint32_t lane) {
 #pragma unroll 1
-    for (uint32_t i = 0; i < cta.count; ++i, at.advance()) {
-      if (kGroupsShareSlots<Tile> && asked++ >= kLinearStagesAhead<Tile>) {
-        ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
-        arrived.advance();
-      }
-      ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
-      if (leads) load_codes(cta, i, at.stage);
-      load_linear_scales(cta, i, at.stage, lane);
+  for (uint32_t i = 0; i < cta.count; ++i, ring.at.advance()) {
+    if (kGroupsShareSlots<Tile> && ring.asked++ >= kLinearStagesAhead<Tile>) {
+      ptx::mbarrier_wait(cta.weights_full(ring.arrived.stage), ring.arrived.parity);
+      ring.arrived.advance();
     }
+    ptx::mbarrier_wait(cta.weights_empty(ring.at.stage), ring.at.parity);
+    if (leads) load_codes(cta, i, ring.at.stage);
+    load_linear_scales(cta, i, ring.at.stage, lane);
+  }
+}
+
+template <typename Tile>
+__device__ void load_listed_weights(Cta90<Tile> cta) {
+  WeightRing<Tile> ring;
+  note_clock(kClock_first_load);
+  for (uint32_t number = 0; await_listed(cta, number); ++number) {
+    give_back_listed(cta, number);
+    load_weights_of_listed(cta, ring);
+  }
+}
+
+template <typename Tile>
+__device__ void load_listed_linear_weights(Cta90<Tile> cta, bool leads, uint32_t lane) {
+  WeightRing<Tile> ring;
+  for (uint32_t number = 0; await_listed(cta, number); ++number) {
+    load_linear_weights_of_listed(cta, ring, leads, lane);
     __syncwarp();
     if (leads) give_back_listed(cta, number);
   }
@@ -204,9 +224,9 @@ constexpr uint32_t kSlotsOfSums =
 // last tile that it has given back.
 template <typename Tile>
 __device__ void await_sums_before(const Cta90<Tile>& cta, uint32_t number) {
-  static_assert(kListedTiles >= 2, "the phase after it must not be the one of tile `number`");
+  static_assert(Tile::kListedTiles >= 2, "the phase after it must not be the one of tile `number`");
   const uint32_t before = number - 1;
-  ptx::mbarrier_wait(list_empty<Tile>(cta.smem, before), before / kListedTiles % 2);
+  ptx::mbarrier_wait(list_empty<Tile>(cta.smem, before), before / Tile::kListedTiles % 2);
 }
 
 // One thread loads a tile's tokens, from the row `from` of the workspace on, [k-block][row][256

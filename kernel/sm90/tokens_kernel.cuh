@@ -119,7 +119,7 @@ __device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
       (static_cast<uint64_t>(stage_of_batch) * p.tiles_m + tile) * kSubTiles + j / 2;
   uint8_t* out = static_cast<uint8_t*>(p.token_sub_tiles) +
                  (sub_tile * tile_rows + row - tile * tile_rows) * kTokenRowBytes;
-  const uint32_t swizzle = row & (tile_rows - 1) & 7;
+  const uint32_t swizzle = row % 8;  // of the tile's row too, since a tile has a multiple of 8
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {
     *reinterpret_cast<uint4*>(out + ((2 * i + j % 2) ^ swizzle) * 16) = chunks[i];

@@ -21,9 +21,11 @@ std::vector<GroupedTile> tiles() {
   std::vector<GroupedTile> all = {
       {"sm90_128x32x256", NVFP4_TYPE_NONE},       {"sm90_f16_64x32x256", NVFP4_TYPE_F16},
       {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16}, {"sm90_128x64x256", NVFP4_TYPE_NONE},
-      {"sm90_128x128x256", NVFP4_TYPE_NONE},      {"sm90_bf16_64x32x256", NVFP4_TYPE_BF16},
-      {"sm90_f16_128x128x256", NVFP4_TYPE_F16},   {"sm90_64x32x256", NVFP4_TYPE_NONE}};
-  if (!everything()) all.resize(4);
+      {"sm90_64x2x256", NVFP4_TYPE_NONE},         {"sm90_128x128x256", NVFP4_TYPE_NONE},
+      {"sm90_bf16_64x32x256", NVFP4_TYPE_BF16},   {"sm90_f16_128x128x256", NVFP4_TYPE_F16},
+      {"sm90_64x32x256", NVFP4_TYPE_NONE},        {"sm90_64x1x256", NVFP4_TYPE_NONE},
+      {"sm90_64x4x256", NVFP4_TYPE_NONE}};
+  if (!everything()) all.resize(5);
   all.push_back(mma_tiles()[0]);  // in the image for 9.0 that is here
   all.push_back(mma_tiles()[1]);
   return all;
@@ -97,7 +99,7 @@ TEST_CASE("grouped: as many rows of each group as a count says and its alpha", "
   problem.alphas = {0.5f, 1e30f, -1.25f, 3, 7};
   require_bits_of_singles(gpu, tile, problem);
   DeviceGrouped device(gpu, problem);
-  device.gemm.variant = tile.variant;
+  device.take(gpu, tile.variant);
   const std::vector<uint8_t> d = run_grouped(device);
   device.clear_d();
   device.set_rows({INT32_MAX, -1, 17, 1, INT32_MIN});
@@ -111,7 +113,7 @@ TEST_CASE("grouped: as many rows of each group as a count says and its alpha", "
     take_tile(tile, g);
   };
   relu(general.gemm, 0);
-  general.gemm.variant = tile.variant;
+  general.take(gpu, tile.variant);
   CHECK(run_grouped(general) == single_products(gpu, problem, relu));
 }
 
@@ -184,7 +186,7 @@ TEST_CASE("grouped: ends that fall or are negative or pass M are cut", "[grouped
   const GroupedTile tile = EACH_GROUPED_TILE;
   const GroupedProblem right({20, 70, 64, tile.a_type}, {0, 9, 9, 20, 20, 20}, 54);
   DeviceGrouped device(gpu, right);
-  device.gemm.variant = tile.variant;
+  device.take(gpu, tile.variant);
   const std::vector<uint8_t> d = run_grouped(device);
   for (const std::vector<int32_t>& wrong :
        {std::vector<int32_t>{-5, 9, 3, 1 << 30, 2, 20}, {INT32_MIN, 9, -1, INT32_MAX, 0, 0}}) {
@@ -249,7 +251,7 @@ TEST_CASE("grouped: C and bias and activation and scalars are those of the row",
   };
   DeviceGrouped device(gpu, problem);
   set(device.gemm, 0);
-  device.gemm.variant = tile.variant;
+  device.take(gpu, tile.variant);
   CHECK(run_grouped(device) == single_products(gpu, problem, set));
 }
 
@@ -269,7 +271,7 @@ TEST_CASE("grouped: each group adds its own bias and none of those beside it", "
   DeviceGrouped device(gpu, problem);
   set(device.gemm, biases.device.pointer());
   device.grouped.bias_group_stride = biases.stride;
-  device.gemm.variant = tile.variant;
+  device.take(gpu, tile.variant);
   CAPTURE(tile.variant, type);
   const std::vector<uint8_t> d = run_grouped(device);
   CHECK(d == single_products(gpu, problem, [&](nvfp4_gemm_desc& g, int64_t begin) {
@@ -299,7 +301,7 @@ TEST_CASE("grouped: each row has its tensor scale and none of the rows of no gro
   };
   DeviceGrouped device(gpu, problem);
   set(device.gemm, 0);
-  device.gemm.variant = tile.variant;
+  device.take(gpu, tile.variant);
   CAPTURE(tile.variant, type);
   const std::vector<uint8_t> d = run_grouped(device);
   CHECK(d == single_products(gpu, problem, [&](nvfp4_gemm_desc& g, int64_t begin) {
@@ -361,7 +363,7 @@ TEST_CASE("grouped: exact sums are the reference's", "[grouped]") {
   if (way == 3) problem.ends = {4, 0, 6}, problem.capacity = 6;
   CAPTURE(way);
   DeviceGrouped device(gpu, problem);
-  device.gemm.variant = tile.variant;
+  device.take(gpu, tile.variant);
   const std::vector<uint8_t> d = run_grouped(device);
   CHECK(d == grouped_reference(problem, device));
 }

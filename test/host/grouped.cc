@@ -308,6 +308,24 @@ TEST_CASE("grouped: the grid has the most tiles that a division of the rows has"
   few.gemm.m = 32;  // each group may have four rows, so a tile
   few.grouped.rows_kind = NVFP4_ROWS_COUNTS, few.grouped.capacity = 4;
   CHECK(few.plan(90, kMany).grid_ctas == 8 * 32);
+  few.gemm.variant = "sm90_64x4x256";  // by name alone; its CTAs decode tokens
+  CHECK(few.plan(90, kMany).grid_ctas == 8 * 64);
+  CHECK(few.plan().workspace_bytes == 0);
+  few.gemm.variant = nullptr;
+
+  // With COUNTS the workspace has all rows of the groups, or four times as many as are usual.
+  few.gemm.m = 8 * 4096 + 5, few.grouped.capacity = 4096;
+  CHECK(few.plan().workspace_bytes == 8 * 4096 * 7168 * 2);
+  for (const auto& [hint, rows] : {std::pair(1, 256),
+                                   {7, 256},
+                                   {28, 896},
+                                   {1023, 8 * 4092},
+                                   {1024, 8 * 4096},
+                                   {INT32_MAX, 8 * 4096}}) {
+    few.grouped.rows_hint = hint;
+    CAPTURE(hint);
+    CHECK(few.plan().workspace_bytes == (rows + 15) / 16 * 16 * uint64_t{7168 * 2});
+  }
 
   Experts many(1000);  // 125 rows a group
   CHECK(std::string(many.plan().variant) == "sm90_128x128x256");

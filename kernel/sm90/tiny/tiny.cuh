@@ -215,8 +215,9 @@ template <typename Tile, uint32_t kSplit>
 __device__ SumRows store_tiny_sums(const Cta90<Tile>& cta, uint32_t first_partial, uint32_t warp,
                                    uint32_t lane, const FourTerms<Tile>& terms) {
   const Sm90Params& p = cta.p;
-  const uint32_t token = warp, m = cta.tile.token_tile * Tile::kTokens + token;
-  if (token >= Tile::kTokens || m >= p.m || lane >= Tile::kWeights / 4) return {};
+  const uint32_t token = warp, m = cta.tile.token_tile * Tile::kTokenStep + token;
+  if (token >= Tile::kTokens || m >= row_end<Tile>(p, cta.tile) || lane >= Tile::kWeights / 4)
+    return {};
   const uint32_t at = cta.smem + Tile::kSumsAt + first_partial * Tile::kPartialBytes +
                       token * Tile::kSumRowBytes + lane * 16;
   float4 partial[kSplit * Tile::kPartials];
