@@ -91,7 +91,7 @@ TEST_CASE("groups: the pre-pass of 9.0 decodes the rows of groups alone", "[grou
   DeviceGrouped packed(gpu, ends);
   packed.take(gpu, tile.variant);
   CHECK(changed_lines(gpu, packed) == 20 * kLines);
-  // Of those only, however many there may be.
+  // COUNTS: no more than there are, however many there may be.
   GroupedProblem counts({3 * 45, 70, 272, tile.a_type}, {3, 0, 5}, 93);
   counts.capacity = 45;
   DeviceGrouped apart(gpu, counts);

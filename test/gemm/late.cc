@@ -136,8 +136,8 @@ TEST_CASE("grouped: with two k-blocks the search for tiles or the loader of toke
   require_late(gpu, entry, Role::tokens, kNine, kTwo);
 }
 
-// Of a CTA's nine tiles and more of COUNTS the workspace has a place for the first ones. The warp
-// that decodes the others is another role than the thread that loads tokens.
+// With COUNTS the workspace has a place for the first tiles alone. The warp that decodes the eight
+// others has another role than the thread that loads tokens.
 TEST_CASE("grouped: each role of a CTA that decodes tokens may be late", "[grouped][late]") {
   USE_ONE_SM(gpu);
   USE_LATE_ROLES(gpu);

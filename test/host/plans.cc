@@ -220,7 +220,7 @@ TEST_CASE("On 9.0 an SM that decodes tokens divides its memory as the GEMM besid
       ;
   CHECK(starting_with(lines, "call cuKernelSetAttribute attribute=8 ").size() == kEntries);
   const Lines carveouts = starting_with(lines, "call cuKernelSetAttribute attribute=9 ");
-  // Of the eight tiles that have their tokens from such a kernel, four also take groups.
+  // Eight tiles have their tokens from such a kernel; four of them also take groups.
   CHECK(carveouts.size() == 8 + 4);
   for (const std::string& line : carveouts) CHECK(contains(line, " value=100 "));
 }
