@@ -41,10 +41,11 @@ for cubin; do
   registers=$(sed -n 's/.*Used \([0-9]*\) registers.*/\1/p' "$report" | sort -n | tail -n 1)
   [ "$registers" -le $max_registers ] ||
     fail "$registers registers in $cubin, at most $max_registers"
-  tokens=$(sed -n "/properties for nvfp4_tokens_sm90/,/Used/s/.*Used \([0-9]*\) registers.*/\1/p" \
-    "$report")
-  [ "${tokens:-32}" -le 32 ] ||
-    fail "$tokens registers for nvfp4_tokens_sm90: no room beside the GEMM"
+  for kernel in nvfp4_tokens_sm90 nvfp4_group_tokens_sm90; do
+    tokens=$(sed -n "/properties for $kernel/,/Used/s/.*Used \([0-9]*\) registers.*/\1/p" \
+      "$report")
+    [ "${tokens:-32}" -le 32 ] || fail "$tokens registers for $kernel: no room beside the GEMM"
+  done
   printf '%-45s %d entries, %3d registers, %s\n' "$cubin" "$entries" "$registers" \
     "${spilled:-0 stack, 0 spills}"
 done
