@@ -7,7 +7,6 @@
 #include <cstdint>
 
 #include "kernel/common/groups.h"
-#include "kernel/common/scale_tile.h"
 #include "kernel/common/tiles.cuh"
 #include "kernel/ptx/memory.cuh"
 
@@ -94,20 +93,18 @@ struct UpToGroup {
 // search to search. Groups follow each other; within a group, token tiles vary fastest, as in
 // tiles.cuh.
 //
-// Each group also begins a new unit of kUnit rows in a list of its own: 128 for scales in 128x4
-// tiles, unless scale_rows has the place of each group; 1 for the rows of all groups without those
-// between them.
-template <uint32_t kTokens, uint32_t kUnit>
+// A tile's scale_row is the number of its first row among the rows of all groups.
+template <uint32_t kTokens>
 struct GroupWalk {
   uint32_t first = 0;  // of the step's groups
   uint32_t each = 32;
   uint32_t end_before = 0, end = 0;  // of the rows before a lane's groups, and up to them
-  UpToGroup tiles, units;
+  UpToGroup tiles, numbers;
 
   // Counts nothing if there is a single lane's share.
   __device__ void begin(const GroupParams& p, uint32_t tiles_n) {
     if (p.count <= each) {
-      tiles.before = units.before = 0;
+      tiles.before = numbers.before = 0;
       tiles.of_lane = lane_number() == 0 ? UINT32_MAX : 0;
       return;
     }
@@ -125,7 +122,7 @@ struct GroupWalk {
       first += 32 * each;
       end = __shfl_sync(0xFFFFFFFF, end, 31);
       tiles.next();
-      units.next();
+      numbers.next();
       count(p, tiles_n);
     }
   }
@@ -146,16 +143,16 @@ struct GroupWalk {
       const uint32_t end_below = __shfl_up_sync(0xFFFFFFFF, end, 1);
       if (lane_number() > 0) end_before = end_below;
     }
-    uint32_t before = end_before, of_tiles = 0, of_units = 0;
+    uint32_t before = end_before, of_tiles = 0, all = 0;
 #pragma unroll 4
     for (uint32_t i = 0; i < each; ++i) {
       const GroupRows rows = rows_of_group(p, group + i, before);
       before = rows.end;
       of_tiles += rows.tiles(kTokens);
-      of_units += rows.tiles(kUnit);
+      all += rows.end - rows.begin;
     }
     tiles.take(of_tiles * tiles_n);
-    units.take(of_units);
+    numbers.take(all);
   }
 
   // Looks at the groups of one lane, one per lane.
@@ -166,9 +163,9 @@ struct GroupWalk {
     };
     const uint32_t group = lane_number() < each ? first + of * each + lane_number() : p.count;
     const GroupRows rows = rows_of_groups(p, group, of_lane(end_before, of));
-    UpToGroup of_tiles{of_lane(tiles.before, of)}, of_units{of_lane(units.before, of)};
+    UpToGroup of_tiles{of_lane(tiles.before, of)}, of_rows{of_lane(numbers.before, of)};
     of_tiles.take(rows.tiles(kTokens) * tiles_n);
-    of_units.take(rows.tiles(kUnit));
+    of_rows.take(rows.end - rows.begin);
     const uint32_t lanes = lanes_with(of_tiles, index);
     if (lanes == 0) return false;
     const uint32_t lane = __ffs(lanes) - 1;
@@ -177,18 +174,17 @@ struct GroupWalk {
     const uint32_t token_tiles = GroupRows{begin, end_of_group}.tiles(kTokens);
     const uint32_t weight_tile = at / token_tiles;
     const uint32_t row = (at - weight_tile * token_tiles) * kTokens;  // row within the group
-    uint32_t place = of_lane(of_units.before, lane) * kUnit;
-    if (kUnit > 1 && p.scale_rows != nullptr) place = p.scale_rows[batch];
-    *tile = {begin + row, weight_tile, batch, end_of_group, place + row};
+    const uint32_t number = of_lane(of_rows.before, lane);
+    *tile = {begin + row, weight_tile, batch, end_of_group, number + row};
     return true;
   }
 };
 
 // The tile of a single index.
-template <uint32_t kTokens, uint32_t kUnit = kScaleTileRows>
+template <uint32_t kTokens>
 __device__ bool grouped_tile_at(const GroupParams& p, uint32_t tiles_n, uint32_t index,
                                 TileCoordinate* tile) {
-  GroupWalk<kTokens, kUnit> walk;
+  GroupWalk<kTokens> walk;
   walk.begin(p, tiles_n);
   return walk.tile_at(p, tiles_n, index, tile);
 }
@@ -201,27 +197,6 @@ __device__ inline float alpha_of_group(const float* alphas, uint32_t group, floa
 // The element of the biases of all groups at which the group's begins.
 __device__ inline int64_t bias_of_group(const GroupParams& p, uint32_t group) {
   return group * p.bias_stride;
-}
-
-// Finds the place of a row's scales in 128x4 tiles. Called by a whole warp. False if the row
-// belongs to no group.
-__device__ inline bool scale_row_of(const GroupParams& p, uint32_t row, uint32_t* scale_row) {
-  uint32_t end_before = 0;
-  UpToGroup tiles;
-#pragma unroll 1
-  for (uint32_t first = 0; first < p.count; first += 32) {
-    const GroupRows rows = rows_of_groups(p, first + lane_number(), end_before);
-    tiles.take(rows.tiles(kScaleTileRows));
-    const uint32_t hits = __ballot_sync(0xFFFFFFFF, row >= rows.begin && row < rows.end);
-    if (hits != 0) {
-      const uint32_t of_lane = tiles.before * kScaleTileRows + row - rows.begin;
-      *scale_row = __shfl_sync(0xFFFFFFFF, of_lane, __ffs(hits) - 1);
-      return true;
-    }
-    tiles.next();
-    end_before = __shfl_sync(0xFFFFFFFF, rows.end, 31);
-  }
-  return false;
 }
 
 }  // namespace nvfp4

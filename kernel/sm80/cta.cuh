@@ -60,7 +60,7 @@ struct Sm80Walk {
   __device__ bool next(const Sm80Params& p, Sm80Place* place) {
     const Sm80GroupedParams& grouped = grouped_params(p);
     TileCoordinate tile;
-    if (!grouped_tile_at<Tile::kTokens, 1>(grouped.groups, p.tiles_n, index, &tile)) return false;
+    if (!grouped_tile_at<Tile::kTokens>(grouped.groups, p.tiles_n, index, &tile)) return false;
     index += gridDim.x;
     *place = {tile.batch, tile.token_tile, tile.weight_tile * grouped.columns, tile.row_end};
     return true;

@@ -78,7 +78,7 @@ template <typename Tile>
 struct TileLister {
   const Sm90Params& p;
   uint32_t index = blockIdx.x;
-  GroupWalk<Tile::kTokens, 1> walk;
+  GroupWalk<Tile::kTokens> walk;
   TileCoordinate tile;
 
   // With tokens in the workspace the previous grid is nvfp4_group_tokens_sm90, which starts after
