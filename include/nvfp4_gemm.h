@@ -132,10 +132,8 @@
  *            128x4, in the workspace. If a GPU has no kernel for NVFP4 tokens, a product with such
  *            tokens is refused for every K, including 0.
  *
- *            Fields marked (**) are declared but not implemented. A call that sets one returns
- *            NVFP4_STATUS_NOT_SUPPORTED with a message that names it, and changes nothing. Grouped
- *            products can do only what their section lists. Gated products exist in the reference
- *            and on 9.0. They exist on 10.x for NVFP4 tokens, if the scales of the weights are
+ *            Grouped products can do only what their section lists. Gated products exist in the
+ *            reference and on 9.0. They exist on 10.x for NVFP4 tokens, if the scales of the weights are
  *            128x4. Kernels for gated products need K > 0, and those for 9.0 refuse
  *            batch_invariant.
  *
@@ -363,8 +361,7 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   m, n, k, l   0 .. 2^31-1. K is a multiple of 16, with operand_format MXFP4 of 32.
  *   enums        Each field holds a value of its enumeration. batch_invariant and
  *                a_tensor_scale_rows are 0 or 1, reserved and reserved2 are 0, and
- *                b_tensor_scale_columns is 0, 64, 128, .. Fields marked (**) must be NULL, 0 or
- *                off.
+ *                b_tensor_scale_columns is 0, 64, 128, ..
  *   variant      NULL or a variant's name (nvfp4_variant_name; a refusal lists the names). "NAME/2"
  *                splits K into two partitions. "NAME/even", of some tiles of 9.0: CTAs share the
  *                tiles that fill no whole wave. Any of these with "/apart" behind it: the kernel
@@ -600,7 +597,7 @@ NVFP4_API nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc *desc, nvfp4
  * overlap and workspace apply; workspace_bytes belongs to workspace. If the problem needs a
  * workspace, runs that may overlap in time each need their own. struct_size is
  * sizeof(nvfp4_gemm_addresses); other sizes are accepted as in nvfp4_gemm_desc. Fields from `rows`
- * on apply to grouped plans only; group_d_tensor_scale is (**). */
+ * on apply to grouped plans only. */
 typedef struct nvfp4_gemm_addresses {
   uint64_t struct_size;
   const void *a, *a_scales;
@@ -623,7 +620,7 @@ typedef struct nvfp4_gemm_addresses {
   const float *alpha2_device;
   const int32_t *rows, *scale_rows;
   const float *group_alpha;
-  const float *group_alpha2, *group_d_tensor_scale;  /*                                      (**) */
+  const float *group_alpha2, *group_d_tensor_scale;
 } nvfp4_gemm_addresses;
 #ifdef __cplusplus
 NVFP4_DEFINE_INIT_(nvfp4_gemm_addresses)
@@ -753,10 +750,9 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
 /* One launch for several groups, such as the experts of a layer. Group g has its own rows of A and
  * D and its own B. Device memory says which rows belong to a group, and no function reads it on the
  * host. Grouped products exist for tokens in 16 bits on every GPU, and for 4-bit tokens (a_type
- * NONE) on compute capability 9.0, 10.0 and 10.3, with K > 0 and D in 16 or 32 bits. They may be
- * gated, with a b2 for each group, on 9.0 with batch_invariant = 1, too, since one tile computes
- * them.
- * group_d_tensor_scale is (**). nvfp4_grouped_workspace_bytes says whether a workspace is needed:
+ * NONE) on compute capability 9.0, 10.0 and 10.3. They may be gated, with a b2 for each group and
+ * K > 0, on 9.0 with batch_invariant = 1, too, since one tile computes them. D has any type; on 9.0
+ * its scales are LINEAR. nvfp4_grouped_workspace_bytes says whether a workspace is needed:
  * on 10.x for LINEAR scales of A, on 9.0 for NVFP4 tokens, which are decoded first. With COUNTS and
  * rows_hint it has room for 4 * rows_hint * l rows; more rows than that take longer.
  *
@@ -780,6 +776,8 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *                outside D is written. Rows of no group keep their bytes. With COUNTS, capacity is
  *                at least 1 and capacity * l at most m.
  *   group_alpha  replaces alpha, and group_alpha2 replaces alpha2; scalar_mode is HOST.
+ *   group_d_tensor_scale
+ *                replaces d_tensor_scale. Only for a D of type NVFP4.
  *   bias_group_stride
  *                At least n: group g adds the bias from element g * bias_group_stride on, of bias
  *                and of bias2 alike. 0: all groups add one. Only for a bias per column.
@@ -790,7 +788,10 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *                tokens on 10.x.
  *   scales       128X4: each group begins a new tile of 128 rows. LINEAR: as without groups. On 9.0
  *                the scales of A are LINEAR. scale_rows are not checked either: the kernel reads
- *                scales from the rows that they name.
+ *                scales from the rows that they name. Scales of D lie as an A of m rows and n
+ *                columns has them in the same groups, so that D can be the A of a next product with
+ *                the same rows: 128X4 ones begin at scale_rows, or after those of the group before.
+ *                If A has scales, scale_rows need a_scale_layout 128X4; otherwise d_scale_layout.
  *   overlap      The rule of one product, where rows, scale_rows, group_alpha and group_alpha2 are
  *                inputs, too. A bias counts as (l-1) * bias_group_stride + n elements. The scales
  *                of A count as the most bytes that any rows can need:
@@ -801,8 +802,8 @@ typedef struct nvfp4_grouped_desc {
   uint64_t struct_size;
   const nvfp4_gemm_desc *gemm;
   const int32_t *rows;                 /* [l] on the device, 4-byte aligned                       */
-  const int32_t *scale_rows;           /* [l] on the device, 128X4 only: the scale row at which a
-                                          group begins, a multiple of 128. NULL: the rows of the
+  const int32_t *scale_rows;           /* [l] on the device, 128X4 only: the scale row of A and D at
+                                          which a group begins, a multiple of 128. NULL: the rows of the
                                           groups before it, each rounded up to 128                */
   const float *group_alpha;            /* [l] fp32 on the device; NULL: alpha of gemm             */
   const float *group_alpha2;           /* the same for alpha2                                     */

@@ -79,6 +79,7 @@ GroupArrays with_addresses(const GroupArrays& of_plan, const nvfp4_gemm_addresse
   if (x.scale_rows != nullptr) groups.scale_rows = x.scale_rows;
   if (x.group_alpha != nullptr) groups.alpha = x.group_alpha;
   if (x.group_alpha2 != nullptr) groups.alpha2 = x.group_alpha2;
+  if (x.group_d_tensor_scale != nullptr) groups.d_tensor_scale = x.group_d_tensor_scale;
   return groups;
 }
 
@@ -102,9 +103,7 @@ nvfp4_status run_on_site(const PreparedGemm& prepared, const Run* run, void* str
     return enqueue_gemm(site, prepared, prepared.desc, prepared.params, stream);
   }
   KernelParams params = prepared.params;
-  if (run->desc.k > 0) {
-    NVFP4_TRY(replace_addresses(*site.driver, prepared, run->desc, run->of_groups(), &params));
-  }
+  NVFP4_TRY(replace_addresses(*site.driver, prepared, run->desc, run->of_groups(), &params));
   return enqueue_gemm(site, prepared, run->desc, params, stream);
 }
 

@@ -338,7 +338,8 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
 // The plain entry has everything except the general epilogue and scales of D.
 Operation operation(const Plan& plan, const KernelParams& params) {
   const EpilogueParams& e = params.get<Sm100Params>()->epilogue;
-  const bool general = e.kind == kEpilogueGeneral;
+  // In groups the general epilogue makes D's scales.
+  const bool general = e.kind == kEpilogueGeneral || (plan.grouped && e.kind == kEpilogueScaled);
   if (plan.gated) return operation_of(plan.grouped, true);
   if (plan.grouped) return general ? kOperation_grouped : kOperation_grouped_plain;
   if (e.d_scales_per_row != 0) return kOperation_scaled;

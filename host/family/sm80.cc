@@ -314,6 +314,7 @@ constexpr Family make_family() {
   f.last_fast_epilogue = kEpilogueBf16;
   f.groups_at = f.gated_groups_at = offsetof(Sm80GroupedParams, groups);
   f.groups_iterate = true;
+  f.finds_group_scales = true;
   f.gate_halves_tile = true;
   f.takes_ue8m0 = takes_ue8m0;
   f.splits_k = splits_k;

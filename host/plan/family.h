@@ -141,7 +141,7 @@ struct Family {
   size_t groups_at = 0, gated_groups_at = 0;
   // Whether a CTA computes several tiles of groups, one after the other, each over all of K.
   bool groups_iterate = false;
-  // Whether its kernels find the 128x4 tile at which the token scales of a group begin.
+  // Whether its kernels find the 128x4 tile at which the scales of a group begin, of tokens and D.
   bool finds_group_scales = false;
 
   // ---- gated products ----

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cinttypes>
 
+#include "host/base/operand_format.h"
 #include "host/base/size.h"
 #include "host/plan/family.h"
 #include "host/plan/proof.h"
@@ -38,13 +39,19 @@ int64_t rows_in_workspace(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc&
 // Whether the variant can read A's scales. If they are 128x4, each group begins a new tile of
 // scales, which not every family's kernels can find.
 bool takes_token_scales(const nvfp4_gemm_desc& g, const Variant& v) {
-  return g.a_type != NVFP4_TYPE_NONE || g.a_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR ||
+  return g.k == 0 || g.a_type != NVFP4_TYPE_NONE || g.a_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR ||
+         v.family->finds_group_scales;
+}
+
+// The same for the scales that D gets.
+bool makes_scales_of_d(const nvfp4_gemm_desc& g, const Variant& v) {
+  return format_of_d(g.d_type) == nullptr || g.d_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR ||
          v.family->finds_group_scales;
 }
 
 bool has_kernel(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
   return serves(v, arch) && v.has(operation_of(true, is_gated(g))) && takes_operands(v, arch, g) &&
-         takes_token_scales(g, v) && has_scale_maps(g, v);
+         takes_token_scales(g, v) && makes_scales_of_d(g, v) && has_scale_maps(g, v);
 }
 
 // Whether every grouped product of that kind adds along K in the order of v: K is whole, and the
@@ -112,12 +119,15 @@ nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, con
   *v = usual_variant(checked.known, g, arch);
   if (*v == nullptr) {
     return fail(NVFP4_STATUS_NOT_SUPPORTED,
-                "grouped products%s with a_type = %s, a_scale_layout = %s, operand_format = %s and "
-                "batch_invariant = %" PRId32 " have no kernel for compute capability %s",
+                "grouped products%s with a_type = %s, a_scale_layout = %s, operand_format = %s, "
+                "d_type = %s, d_scale_layout = %s and batch_invariant = %" PRId32
+                " have no kernel for compute capability %s",
                 is_gated(g) ? " that are gated (b2)" : "",
                 enumerator_name(Enumeration::type, g.a_type),
                 enumerator_name(Enumeration::scale_layout, g.a_scale_layout),
-                enumerator_name(Enumeration::operand_format, g.operand_format), g.batch_invariant,
+                enumerator_name(Enumeration::operand_format, g.operand_format),
+                enumerator_name(Enumeration::type, g.d_type),
+                enumerator_name(Enumeration::scale_layout, g.d_scale_layout), g.batch_invariant,
                 capability_text(arch.capability).text);
   }
   if (forced == nullptr) {
@@ -209,6 +219,7 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   plan->group_rows = rows_in_workspace(checked.known, g);
   plan->shared_bytes = plan->entry().shared_bytes;
   plan->waits = true;
+  if (g.k == 0) return NVFP4_SUCCESS;  // nothing is multiplied
   return plan->variant->family->complete(g, plan);
 }
 

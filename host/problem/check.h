@@ -11,7 +11,7 @@ namespace nvfp4 {
 // pointer to them get NULL for a single product.
 struct GroupArrays {
   const int32_t *rows, *scale_rows;
-  const float *alpha, *alpha2;
+  const float *alpha, *alpha2, *d_tensor_scale;
   int64_t capacity;     // of nvfp4_grouped_desc; 0: ENDS
   int64_t bias_stride;  // elements from a group's bias to the next; 0: all groups have one
 };

@@ -31,21 +31,24 @@ nvfp4_status fill(const Site& site, const nvfp4_gemm_desc& g, CUstream stream) {
 }
 
 // Launches the kernel for C, bias, scalars on the device, and other types or orders.
-nvfp4_status compute(const Site& site, const nvfp4_gemm_desc& g, CUstream stream) {
+nvfp4_status compute(const Site& site, const nvfp4_gemm_desc& g, const GroupParams* groups,
+                     CUstream stream) {
   constexpr int64_t kMostGridRows = 4096;  // enough to keep any GPU busy
   EmptySumParams p{};
   p.d = g.d;
   p.d_batch_stride = g.l > 1 ? g.d_batch_stride : 0;
   p.m = static_cast<uint32_t>(g.m);
   p.n = static_cast<uint32_t>(g.n);
-  p.batches = static_cast<uint32_t>(g.l);
+  const int64_t batches = groups == nullptr ? g.l : 1;
+  p.batches = static_cast<uint32_t>(batches);
   p.alpha = g.alpha;
   p.epilogue = make_epilogue(g);
+  if (groups != nullptr) p.groups = *groups;
   Grid grid{};
   grid.ctas = static_cast<uint32_t>(ceil_div(g.n, int64_t{kEmptySumColumns}));
   const int64_t of_batch = std::min(ceil_div(g.m, int64_t{kEmptySumRows}), kMostGridRows);
   p.row_ctas = static_cast<uint32_t>(of_batch);
-  p.batch_ctas = static_cast<uint32_t>(std::min(g.l, kMostGridRows / of_batch));
+  p.batch_ctas = static_cast<uint32_t>(std::min(batches, kMostGridRows / of_batch));
   grid.rows = p.row_ctas * p.batch_ctas;
   grid.threads = kEmptySumThreads;
   grid.cluster = 1;
@@ -56,18 +59,22 @@ nvfp4_status compute(const Site& site, const nvfp4_gemm_desc& g, CUstream stream
   return launch(site, kernel, grid, &p, stream);
 }
 
-bool needs_kernel(const nvfp4_gemm_desc& g) { return make_epilogue(g).kind != kEpiloguePlain; }
+// Rows of no group keep their bytes.
+bool needs_kernel(const nvfp4_gemm_desc& g, bool grouped) {
+  return grouped || make_epilogue(g).kind != kEpiloguePlain;
+}
 
 }  // namespace
 
-const char* empty_sum_way(const nvfp4_gemm_desc& desc) {
-  return needs_kernel(desc) ? "empty_sum" : "fill";
+const char* empty_sum_way(const nvfp4_gemm_desc& desc, bool grouped) {
+  return needs_kernel(desc, grouped) ? "empty_sum" : "fill";
 }
 
-nvfp4_status enqueue_empty_sum(const Site& site, const nvfp4_gemm_desc& desc, CUstream stream,
-                               const char** how) {
-  *how = empty_sum_way(desc);
-  return needs_kernel(desc) ? compute(site, desc, stream) : fill(site, desc, stream);
+nvfp4_status enqueue_empty_sum(const Site& site, const nvfp4_gemm_desc& desc,
+                               const GroupParams* groups, CUstream stream, const char** how) {
+  *how = empty_sum_way(desc, groups != nullptr);
+  return needs_kernel(desc, groups != nullptr) ? compute(site, desc, groups, stream)
+                                               : fill(site, desc, stream);
 }
 
 }  // namespace nvfp4

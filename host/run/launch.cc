@@ -157,6 +157,7 @@ void fill_groups(const nvfp4_gemm_desc& desc, const GroupArrays& from, GroupPara
   groups->scale_rows = from.scale_rows;
   groups->alpha = from.alpha;
   groups->alpha2 = from.alpha2;
+  groups->d_tensor_scale = from.d_tensor_scale;
   groups->capacity = static_cast<uint32_t>(from.capacity);
   groups->bias_stride = from.bias_stride;
 }
@@ -245,20 +246,22 @@ nvfp4_status prepare_grouped(const Site& site, const CheckedGrouped& checked,
   NVFP4_TRY(plan_grouped(site, checked, &prepared->plan));
   keep_desc(site, checked.gemm, prepared);
   const GroupArrays groups = group_arrays(checked.known);
-  return prepare_launch(site, &groups, prepared);
+  if (checked.gemm.desc->k > 0) return prepare_launch(site, &groups, prepared);
+  fill_groups(prepared->desc, groups, prepared->params.groups(prepared->plan));
+  return NVFP4_SUCCESS;
 }
 
 GroupArrays group_arrays(const Plan& plan, const KernelParams& params) {
   const GroupParams& groups = *params.groups(plan);
-  return {groups.rows,   groups.scale_rows, groups.alpha,
-          groups.alpha2, groups.capacity,   groups.bias_stride};
+  return {groups.rows,           groups.scale_rows, groups.alpha,      groups.alpha2,
+          groups.d_tensor_scale, groups.capacity,   groups.bias_stride};
 }
 
 nvfp4_status replace_addresses(const Driver& driver, const PreparedGemm& prepared,
                                const nvfp4_gemm_desc& desc, const GroupArrays* groups,
                                KernelParams* params) {
   const Plan& plan = prepared.plan;
-  NVFP4_TRY(replace_in_params(driver, prepared, desc, params));
+  if (desc.k > 0) NVFP4_TRY(replace_in_params(driver, prepared, desc, params));
   if (groups != nullptr) fill_groups(desc, *groups, params->groups(plan));
   return NVFP4_SUCCESS;
 }
@@ -268,8 +271,14 @@ nvfp4_status enqueue_gemm(const Site& site, const PreparedGemm& prepared,
   NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
   if (desc.k == 0) {
     const char* how;
-    NVFP4_TRY(enqueue_empty_sum(site, desc, static_cast<CUstream>(stream), &how));
-    log_call(desc, "none", how, 0);
+    const GroupParams* const groups =
+        prepared.plan.grouped ? params.groups(prepared.plan) : nullptr;
+    NVFP4_TRY(enqueue_empty_sum(site, desc, groups, static_cast<CUstream>(stream), &how));
+    if (groups == nullptr) {
+      log_call(desc, "none", how, 0);
+    } else {
+      log_grouped(desc, group_arrays(prepared.plan, params), "none", how, 0);
+    }
     return NVFP4_SUCCESS;
   }
   const uint32_t ctas = count_ctas(prepared.plan, sms_at_once(site, prepared.plan));

@@ -56,8 +56,8 @@ int32_t epilogue_of(const nvfp4_gemm_desc& g, const Plan& plan) {
   if (plan.apart != Apart::one) return NVFP4_EPILOGUE_FAST;
   const Family& family = *plan.variant->family;
   const uint32_t kind = make_epilogue(g).kind;
-  const bool scaled = kind == kEpilogueScaled && family.has_fast_scales != nullptr &&
-                      family.has_fast_scales(g, plan);
+  const bool scaled = kind == kEpilogueScaled && !plan.grouped &&
+                      family.has_fast_scales != nullptr && family.has_fast_scales(g, plan);
   const bool has_entry =
       !plan.gated || (!plan.grouped && plan.variant->has(kOperation_gated_plain));
   const bool fast = has_entry && (scaled || kind <= family.last_fast_epilogue);
@@ -140,7 +140,7 @@ nvfp4_plan_info describe_grouped(const CheckedGrouped& checked, const Plan& plan
   one.desc = &one.known;
   one.known.l = 1;
   nvfp4_plan_info info = describe_plan(one, plan, sm_count);
-  if (checked.gemm.empty) return info;
+  if (checked.gemm.empty || one.known.k == 0) return info;
   const double matrices =
       checked.known.b_shared != 0 ? 1 : static_cast<double>(checked.gemm.desc->l);
   const double bytes = info.bytes + (matrices - 1) * traffic(one.known).b;

@@ -309,6 +309,20 @@ void add_grouped_reason(const CheckedGrouped& checked, Text* text) {
   }
 }
 
+void add_grouped_plan(const CheckedGrouped& checked, const Plan& plan, int32_t sm_count,
+                      Text* text) {
+  const nvfp4_gemm_desc& g = *checked.gemm.desc;
+  add_drivers(plan, kArchitectureCount, text);
+  add_geometry(describe_grouped(checked, plan, sm_count), plan, sm_count, text);
+  text->add(
+      "groups    rows are read on the device: CTAs for the most tiles that there can be, "
+      "%" PRIu32 " of tokens x %" PRIu32 " of weights\n",
+      plan.tiles_m, plan.tiles_n);
+  add_scales(g, plan, text);
+  add_epilogue(g, checked.known.bias_group_stride > 0, text);
+  add_grouped_reason(checked, text);
+}
+
 nvfp4_status finish(const Text& text, size_t bytes) {
   if (text.needed() <= bytes) return NVFP4_SUCCESS;
   return fail(NVFP4_STATUS_INVALID_VALUE, "bytes = %zu is less than the %zu that the text needs",
@@ -319,7 +333,7 @@ void add_plan(const CheckedGemm& checked, const Plan& plan, int32_t sm_count, Te
   const nvfp4_gemm_desc& g = *checked.desc;
   if (g.k == 0) {
     const bool computes = make_epilogue(g).kind != kEpiloguePlain;
-    text->add("image     none\nvariant   %s\n", empty_sum_way(g));
+    text->add("image     none\nvariant   %s\n", empty_sum_way(g, false));
     text->add("why       K is 0: %s\n",
               computes ? "D is the epilogue of sums that are 0, by a small kernel"
                        : "D is filled with round(alpha * 0), no kernel runs");
@@ -383,15 +397,12 @@ nvfp4_status explain_grouped(const CheckedGrouped& checked, const Plan& plan, in
     text.add("why       M, N or L is 0: nothing is read, written or enqueued\n");
     return finish(text, bytes);
   }
-  add_drivers(plan, kArchitectureCount, &text);
-  add_geometry(describe_grouped(checked, plan, sm_count), plan, sm_count, &text);
-  text.add(
-      "groups    rows are read on the device: CTAs for the most tiles that there can be, "
-      "%" PRIu32 " of tokens x %" PRIu32 " of weights\n",
-      plan.tiles_m, plan.tiles_n);
-  add_scales(g, plan, &text);
-  add_epilogue(g, checked.known.bias_group_stride > 0, &text);
-  add_grouped_reason(checked, &text);
+  if (g.k == 0) {
+    text.add("image     none\nvariant   %s\n", empty_sum_way(g, true));
+    text.add("why       K is 0: D is the epilogue of sums that are 0, by a small kernel\n");
+  } else {
+    add_grouped_plan(checked, plan, sm_count, &text);
+  }
   char replay[kReplayBytes];
   write_grouped_replay(checked.known, g, replay, sizeof replay);
   text.add("replay    %s\n          (the rows divided evenly, since they are in device memory)\n",

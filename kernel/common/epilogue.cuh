@@ -189,6 +189,7 @@ struct GeneralColumns {
   float beta;
   uint32_t c_type;  // of C if it is read
   float bias[4];
+  ScalesOfGroup d_scales;
 
   template <typename Params>
   __device__ GeneralColumns(const Params& p, float alpha, uint32_t n, int64_t bias_first = 0)
@@ -291,7 +292,8 @@ __device__ __forceinline__ void store_general(const Params& p, SumRows rows, Gen
       if (has_amax(e)) amax.take(p, rows.batch, m, count, x);
     }
     if (kScales && has_scales(e.d_type)) {
-      store_scaled_four(e, p.d, d_first + m * e.d_row, rows.batch, m, n, d_vectors, x);
+      store_scaled_four(e, p.d, d_first + m * e.d_row, rows.batch, m, n, d_vectors, x,
+                        columns.d_scales);
       continue;
     }
     if constexpr (To::kMayBeStaging) {

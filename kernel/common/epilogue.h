@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "kernel/common/groups.h"
 #include "kernel/common/offset.h"
 
 namespace nvfp4 {
@@ -93,8 +94,9 @@ struct EmptySumParams {
   float alpha;
   uint32_t batch_ctas;  // gridDim.y / row_ctas
   EpilogueParams epilogue;
+  GroupParams groups;  // of a grouped product, which has one batch; count is 0 otherwise
 };
-static_assert(sizeof(EmptySumParams) == 208 && NVFP4_OFFSET_IS(EmptySumParams, epilogue, 40));
+static_assert(sizeof(EmptySumParams) == 272 && NVFP4_OFFSET_IS(EmptySumParams, epilogue, 40));
 
 constexpr uint32_t kEmptySumThreads = 128;
 constexpr uint32_t kEmptySumColumns = 128;                 // columns of a CTA: four per lane

@@ -89,11 +89,12 @@ __device__ inline void load_scaled(const EpilogueParams& e, uint32_t at, float f
   }
 }
 
-// The factors of the two sums, the host's or those of a group, and the element of both arrays of
-// biases at which the group's begin.
+// The factors of the two sums, the host's or those of a group, the element of both arrays of biases
+// at which the group's begin, and what it has of a D with scales.
 struct GateAlphas {
   float of_b, of_b2;
   int64_t bias_first = 0;
+  ScalesOfGroup d_scales = {};
 };
 
 // The sums with the rows of b2 are `apart` bytes after those with the rows of b. `factor` is a
@@ -124,7 +125,8 @@ __device__ __forceinline__ void store_gated(const Params& p, const GateParams& g
     multiply_gated(e.activation % kTakesAmax, gate, x, y);
     if (has_amax(e)) amax.take(p, rows.batch, m, count, x);
     if (has_scales(e.d_type)) {
-      store_scaled_four(e, p.d, d_first + m * e.d_row, rows.batch, m, n, d_vectors, x);
+      store_scaled_four(e, p.d, d_first + m * e.d_row, rows.batch, m, n, d_vectors, x,
+                        alphas.d_scales);
     } else {
       store_four(p.d, e.d_type, d_first + m * e.d_row, e.d_column, count, d_vectors, x);
     }

@@ -199,4 +199,9 @@ __device__ inline int64_t bias_of_group(const GroupParams& p, uint32_t group) {
   return group * p.bias_stride;
 }
 
+// The group's tensor scale of D; NULL if it has none of its own.
+__device__ inline const float* d_tensor_scale_of_group(const GroupParams& p, uint32_t group) {
+  return p.d_tensor_scale == nullptr ? nullptr : p.d_tensor_scale + group;
+}
+
 }  // namespace nvfp4

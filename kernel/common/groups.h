@@ -18,7 +18,8 @@ struct GroupParams {
   uint32_t m;                 // rows that exist
   uint32_t capacity;          // rows from one group to the next; 0: from where the last one ends
   int64_t bias_stride;        // elements from a group's bias to the next; 0: all groups have one
+  const float* d_tensor_scale;  // of a D with scales; NULL: all groups have one, or none has
 };
-static_assert(sizeof(GroupParams) == 56 && NVFP4_OFFSET_IS(GroupParams, bias_stride, 48));
+static_assert(sizeof(GroupParams) == 64 && NVFP4_OFFSET_IS(GroupParams, bias_stride, 48));
 
 }  // namespace nvfp4

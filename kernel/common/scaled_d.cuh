@@ -105,9 +105,17 @@ __device__ inline int64_t scale_of_d_at(const EpilogueParams& e, uint32_t m, uin
          scale_band(m % kScaleTileRows) + s % kScales;
 }
 
-__device__ inline TensorScale tensor_scale_of_d(const EpilogueParams& e) {
-  if (e.d_tensor_scale == nullptr) return {1, 1, true};
-  return tensor_scale_of(__uint_as_float(ptx::ld_global_b32_if(e.d_tensor_scale, true)));
+// What the rows of a group have of their own in a D with scales.
+struct ScalesOfGroup {
+  uint32_t shift = 0;                   // from a row of D to its row of scales in 128x4 tiles
+  const float* tensor_scale = nullptr;  // NULL: as for every row
+};
+
+__device__ inline TensorScale tensor_scale_of_d(const EpilogueParams& e,
+                                                const float* of_group = nullptr) {
+  const float* const at = of_group != nullptr ? of_group : e.d_tensor_scale;
+  if (at == nullptr) return {1, 1, true};
+  return tensor_scale_of(__uint_as_float(ptx::ld_global_b32_if(at, true)));
 }
 
 // The scale of the block that column n is in.
@@ -137,16 +145,16 @@ __device__ inline void put_scaled_four(const EpilogueParams& e, void* d, int64_t
 // are no registers to keep it.
 __device__ inline void store_scaled_four(const EpilogueParams& e, void* d, int64_t element,
                                          uint32_t batch, uint32_t m, uint32_t n, bool aligned,
-                                         float (&x)[4]) {
-  const ScaleOfD s =
-      scale_of_d(e, largest_of_block(x, e.d_type == kTypeMxfp4), tensor_scale_of_d(e));
+                                         float (&x)[4], const ScalesOfGroup& of_group = {}) {
+  const ScaleOfD s = scale_of_d(e, largest_of_block(x, e.d_type == kTypeMxfp4),
+                                tensor_scale_of_d(e, of_group.tensor_scale));
   uint32_t codes = 0;
   if (!s.zeros) {
 #pragma unroll
     for (float& one : x) one = divided(one, s);
     codes = four_e2m1(x);
   }
-  put_scaled_four(e, d, element, batch, m, n, aligned, codes, s);
+  put_scaled_four(e, d, element, batch, m + of_group.shift, n, aligned, codes, s);
 }
 
 }  // namespace nvfp4

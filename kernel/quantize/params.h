@@ -96,7 +96,7 @@ struct ScaleGroupsParams {
   GroupParams groups;
   uint32_t blocks;
 };
-static_assert(sizeof(ScaleGroupsParams) == 80 && NVFP4_OFFSET_IS(ScaleGroupsParams, blocks, 72));
+static_assert(sizeof(ScaleGroupsParams) == 88 && NVFP4_OFFSET_IS(ScaleGroupsParams, blocks, 80));
 
 // Weights in a checkpoint's order and in NVFP4_PACKING_SM90_1: `batches` matrices of `rows` rows,
 // of which `packed` has the first.

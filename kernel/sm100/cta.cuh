@@ -6,6 +6,8 @@
 #include <cstdint>
 
 #include "kernel/common/group_list.cuh"
+#include "kernel/common/groups.cuh"
+#include "kernel/common/scaled_d.cuh"
 #include "kernel/sm100/addresses.cuh"
 #include "kernel/sm100/k_partition.cuh"
 #include "kernel/sm100/params.h"
@@ -72,6 +74,13 @@ struct Cta {
   __device__ int64_t bias_first() const {
     if constexpr (!Tile::kGrouped) return 0;
     return bias_of_group(groups_of<Tile>(p), tile().batch);
+  }
+  // What the tile's group has of a D with scales: in 128x4 tiles they begin as those of A do.
+  __device__ ScalesOfGroup d_scales() const {
+    if constexpr (!Tile::kGrouped) return {};
+    const bool tiles = p.epilogue.d_scales_are_tiles != 0;
+    return {tiles ? scale_row() - first_token() : 0,
+            d_tensor_scale_of_group(groups_of<Tile>(p), tile().batch)};
   }
   // Batch of A, C and D. All groups share one.
   __device__ uint32_t batch() const { return Tile::kGrouped ? 0 : tile().batch; }

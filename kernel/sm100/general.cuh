@@ -21,8 +21,9 @@ constexpr uint32_t kLanesPerSumRow = kSubTileWeights / 4, kSumRows = 32 / kLanes
 // are applied on the way to shared memory, where a lane has a column, so the loop over rows needs
 // no further load.
 template <typename Tile, bool kScales>
-__device__ void drain_general(float alpha, int64_t bias_first, uint32_t first_m, uint32_t m_end,
-                              uint32_t tmem, const Boxes<Tile, true>& boxes, uint32_t half) {
+__device__ void drain_general(float alpha, int64_t bias_first, const ScalesOfGroup& d_scales,
+                              uint32_t first_m, uint32_t m_end, uint32_t tmem,
+                              const Boxes<Tile, true>& boxes, uint32_t half) {
   const Sm100Params& p = boxes.p;
   const uint32_t lane = boxes.lane, staging = boxes.buffers.sums();
   const uint32_t row = lane / kLanesPerSumRow, column = lane % kLanesPerSumRow * 4;
@@ -31,6 +32,7 @@ __device__ void drain_general(float alpha, int64_t bias_first, uint32_t first_m,
   const uint32_t column_bytes = boxes.by_row() ? element : kHalfRows * element;
   const uint32_t n = boxes.n_first + column;
   GeneralColumns columns(p, alpha, n, bias_first);
+  columns.d_scales = d_scales;
   const bool row_scales = p.epilogue.a_scale_per_row != 0;
   ColumnScale factors;
   if (row_scales) {

@@ -83,18 +83,18 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   __syncwarp();
   if constexpr (Tile::kGated) {
     wait_for_sums(cta);
-    drain_gated<Tile>({cta.alpha(), cta.alpha2(), cta.bias_first()}, m, cta.row_end(), sums, boxes,
-                      half);
+    drain_gated<Tile>({cta.alpha(), cta.alpha2(), cta.bias_first(), cta.d_scales()}, m,
+                      cta.row_end(), sums, boxes, half);
     release_accumulator(cta, lane);
   } else if constexpr (kGeneral) {
-    if (kScales && p.epilogue.kind == kEpilogueScaled) {
+    if (kScales && !Tile::kGrouped && p.epilogue.kind == kEpilogueScaled) {
       const LaneColumn column(p, cta.alpha(), n_first + lane);
       wait_for_sums(cta);
       drain_scaled<Tile>(column, m, sums, boxes, half);
     } else {
       wait_for_sums(cta);
-      drain_general<Tile, kScales>(cta.alpha(), cta.bias_first(), m, cta.row_end(), sums, boxes,
-                                   half);
+      drain_general<Tile, kScales>(cta.alpha(), cta.bias_first(), cta.d_scales(), m, cta.row_end(),
+                                   sums, boxes, half);
     }
     release_accumulator(cta, lane);
   } else {

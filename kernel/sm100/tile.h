@@ -199,7 +199,7 @@ using Sm100_plain = Sm100Entry<Tile, false, false>;
 template <typename Tile>
 using Sm100_scaled = Sm100Entry<Tile, true, true>;
 template <typename Tile>
-using Sm100_grouped = Sm100Entry<Sm100Grouped<Tile>, true, false>;
+using Sm100_grouped = Sm100Entry<Sm100Grouped<Tile>, true, true>;
 template <typename Tile>
 using Sm100_grouped_plain = Sm100Entry<Sm100Grouped<Tile>, false, false>;
 template <typename Tile>

@@ -33,12 +33,13 @@ __device__ inline const Sm80GroupedParams& grouped_params(const Sm80Params& p) {
 struct Sm80Place {
   uint32_t batch, m, n;  // batch or group, first token and first column of D of a tile
   uint32_t m_end;        // end of the tokens of the batch or group
+  uint32_t scale_row;    // of D's scales in 128x4 tiles, of the first token of a group's tile
 };
 
 // Tokens change fastest, so that tiles that share weights run at the same time.
 template <typename Tile>
 __device__ Sm80Place sm80_place(const Sm80Params& p, uint32_t tile) {
-  Sm80Place place{0, 0, tile, p.m};
+  Sm80Place place{0, 0, tile, p.m, 0};
   if (p.tiles_m > 1) {
     place.n = tile / p.tiles_m;
     place.m = (tile - place.n * p.tiles_m) * Tile::kTokens;
@@ -62,7 +63,8 @@ struct Sm80Walk {
     TileCoordinate tile;
     if (!grouped_tile_at<Tile::kTokens>(grouped.groups, p.tiles_n, index, &tile)) return false;
     index += gridDim.x;
-    *place = {tile.batch, tile.token_tile, tile.weight_tile * grouped.columns, tile.row_end};
+    *place = {tile.batch, tile.token_tile, tile.weight_tile * grouped.columns, tile.row_end,
+              tile.scale_row};
     return true;
   }
 };

@@ -53,7 +53,7 @@ struct Sm80GroupedParams {
   uint32_t columns;  // of D in a tile: 32 if the product is gated, 64 otherwise
 };
 static_assert(NVFP4_OFFSET_IS(Sm80GroupedParams, groups, sizeof(Sm80Params)) &&
-              NVFP4_OFFSET_IS(Sm80GroupedParams, half_bytes, 400));
+              NVFP4_OFFSET_IS(Sm80GroupedParams, half_bytes, 408));
 
 // The argument of an entry, and the common part of it.
 template <bool kGrouped>

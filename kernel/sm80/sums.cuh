@@ -203,14 +203,17 @@ __device__ SumRows sum_rows_80(const Sm80Place& at, uint32_t sums,
   return rows;
 }
 
-// The host's factors, or those of a group, and the element at which its biases begin.
+// The host's factors, or those of a group, the element at which its biases begin, and what it has
+// of a D with scales.
 template <typename Tile>
-__device__ GateAlphas alphas_80(const Sm80Params& p, uint32_t group) {
+__device__ GateAlphas alphas_80(const Sm80Params& p, const Sm80Place& at) {
   if constexpr (!Tile::kGrouped) return {p.alpha, 1};
   const Sm80GroupedParams& grouped = grouped_params(p);
-  return {alpha_of_group(grouped.groups.alpha, group, p.alpha),
-          alpha_of_group(grouped.groups.alpha2, group, grouped.gate.alpha2),
-          bias_of_group(grouped.groups, group)};
+  const bool tiles = p.epilogue.d_scales_are_tiles != 0;
+  return {alpha_of_group(grouped.groups.alpha, at.batch, p.alpha),
+          alpha_of_group(grouped.groups.alpha2, at.batch, grouped.gate.alpha2),
+          bias_of_group(grouped.groups, at.batch),
+          {tiles ? at.scale_row - at.m : 0, d_tensor_scale_of_group(grouped.groups, at.batch)}};
 }
 
 // Computes D from the sums at `sums`, [token][weight].
@@ -218,17 +221,19 @@ template <typename Tile>
 __device__ void store_d_80(const Sm80Params& p, const Sm80Place& at, uint32_t sums,
                            const Sm80ThreadSums<Tile>& its) {
   const SumRows rows = sum_rows_80(at, sums, its);
-  const GateAlphas alphas = alphas_80<Tile>(p, at.batch);
+  const GateAlphas alphas = alphas_80<Tile>(p, at);
   if (is_plain_80(p, rows.n)) {
     return store_plain_80<Tile>(p, alphas.of_b, rows);
   }
-  store_general(p, rows, GeneralColumns(p, alphas.of_b, rows.n, alphas.bias_first), unit_80(p));
+  GeneralColumns columns(p, alphas.of_b, rows.n, alphas.bias_first);
+  columns.d_scales = alphas.d_scales;
+  store_general(p, rows, columns, unit_80(p));
 }
 
 template <typename Tile>
 __device__ void store_gated_80(const Sm80Cta<Tile>& cta, const Sm80ThreadSums<Tile>& its) {
   const Sm80Params& p = cta.p;
-  store_gated(p, grouped_params(p).gate, alphas_80<Tile>(p, cta.at.batch),
+  store_gated(p, grouped_params(p).gate, alphas_80<Tile>(p, cta.at),
               sum_rows_80(cta.at, cta.ring(0), its), kSm80HalfSumBytes, unit_80(p));
 }
 

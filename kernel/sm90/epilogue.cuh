@@ -181,7 +181,11 @@ struct Epilogue90 {
 // What all rows of the product, or of a group of it, share in columns from n on.
 template <typename Tile>
 __device__ GeneralColumns columns_of(const Sm90Params& p, uint32_t batch, uint32_t n) {
-  return {p, alpha_of<Tile>(p, batch), n, bias_first_of<Tile>(p, batch)};
+  GeneralColumns columns(p, alpha_of<Tile>(p, batch), n, bias_first_of<Tile>(p, batch));
+  if constexpr (Tile::kGrouped) {
+    columns.d_scales.tensor_scale = d_tensor_scale_of_group(groups_of<Tile>(p), batch);
+  }
+  return columns;
 }
 
 // Stores the sums that a thread has left for the general epilogue. A kernel has this code only

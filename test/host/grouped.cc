@@ -91,10 +91,9 @@ TEST_CASE("grouped: each rule of the desc is refused by its status", "[grouped]"
   const auto absent = [&](const std::function<void(Grouped&, Gemm&)>& change) {
     return changed(change) == NVFP4_STATUS_NOT_SUPPORTED;
   };
-  CHECK(absent([&](Grouped& x, Gemm&) { x.group_d_tensor_scale = &one; }));
-  CHECK(absent([](Grouped&, Gemm& g) { g.k = 0; }));
-  CHECK(absent([](Grouped&, Gemm& g) {
-    g.d_type = NVFP4_TYPE_NVFP4, g.d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  CHECK(absent([](Grouped&, Gemm& g) { g.k = 0, g.alpha2 = 1; }));
+  CHECK(absent([](Grouped&, Gemm& g) {  // on 9.0
+    g.d_type = NVFP4_TYPE_NVFP4, g.d_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
   }));
   const Experts x;
   for (const int32_t capability : {80, 120}) {
@@ -240,6 +239,56 @@ TEST_CASE("grouped: a bias of each group is a bias per column with room for its 
   x.grouped.bias_group_stride = 0;
   REQUIRE(nvfp4_grouped_explain(&x.grouped, 90, 132, text, sizeof text) == NVFP4_SUCCESS);
   CHECK(std::string(text).find("of each group") == std::string::npos);
+}
+
+TEST_CASE("grouped: a D with scales has those of all rows and no batches", "[grouped]") {
+  const float one = 1;
+  const int32_t row = 0;
+  const auto scaled = [](Experts& x, int32_t type, int32_t layout) {
+    x.gemm.d_type = type, x.gemm.d_scale_layout = layout;
+  };
+  for (const int32_t type : {NVFP4_TYPE_NVFP4, NVFP4_TYPE_MXFP4, NVFP4_TYPE_E2M1_UE8M0}) {
+    Experts x;
+    scaled(x, type, NVFP4_SCALE_LAYOUT_LINEAR);
+    for (const int32_t capability : {90, 100}) CHECK(x.supported(capability) == NVFP4_SUCCESS);
+    x.gemm.d_scales_batch_stride_bytes = 8;  // it is not looked at
+    CHECK(x.supported() == NVFP4_SUCCESS);
+    x.grouped.group_d_tensor_scale = &one;
+    const bool has_factor = type == NVFP4_TYPE_NVFP4;
+    CHECK(x.supported() == (has_factor ? NVFP4_SUCCESS : NVFP4_STATUS_INVALID_VALUE));
+    x.grouped.group_d_tensor_scale = nullptr;
+    x.gemm.n = 4104;
+    CHECK(x.supported() == NVFP4_STATUS_INVALID_VALUE);
+  }
+  Experts x;
+  x.grouped.group_d_tensor_scale = &one;  // of a D in bf16
+  CHECK(x.supported() == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(std::string(nvfp4_last_error()).rfind("group_d_tensor_scale = ", 0) == 0);
+  x.grouped.group_d_tensor_scale = nullptr;
+  scaled(x, NVFP4_TYPE_NVFP4, NVFP4_SCALE_LAYOUT_128X4);
+  CHECK(x.supported(100) == NVFP4_SUCCESS);
+  CHECK(x.plan(100).epilogue == NVFP4_EPILOGUE_GENERAL);
+  x.grouped.scale_rows = &row;  // which those of A do not follow
+  CHECK(x.supported(100) == NVFP4_STATUS_INVALID_VALUE);
+  x.halves();
+  CHECK(x.supported(100) == NVFP4_SUCCESS);
+  x.gemm.d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  CHECK(x.supported(100) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(std::string(nvfp4_last_error()).find("d_scale_layout") != std::string::npos);
+}
+
+TEST_CASE("grouped: with K = 0 nothing is planned and no B is there", "[grouped]") {
+  Experts x;
+  x.gemm.k = 0, x.gemm.b_batch_stride = x.gemm.b_scales_batch_stride_bytes = 0;
+  x.gemm.a_ld = x.gemm.b_ld = 0;
+  for (const int32_t capability : {90, 100}) {
+    CHECK(x.supported(capability) == NVFP4_SUCCESS);
+    CHECK(x.plan(capability).grid_ctas == 0);
+    CHECK(x.plan(capability).workspace_bytes == 0);
+  }
+  char text[4096];
+  REQUIRE(nvfp4_grouped_explain(&x.grouped, 90, 132, text, sizeof text) == NVFP4_SUCCESS);
+  CHECK(std::string(text).find("empty_sum") != std::string::npos);
 }
 
 TEST_CASE("grouped: one B for all groups is asked for by b_shared", "[grouped]") {

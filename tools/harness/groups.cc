@@ -49,17 +49,20 @@ std::vector<uint8_t> tiles_of(const Operand& a, const GroupRows& rows, uint8_t p
   return some.interleaved_scales(poison);
 }
 
-// As many bytes as any division of the rows can need.
+// As many bytes of scales in tiles as any division of the rows can need.
+size_t most_scale_bytes(const GroupedProblem& p, int64_t k, int32_t format) {
+  constexpr int32_t kTiles = NVFP4_SCALE_LAYOUT_128X4;
+  const int64_t room = std::max<int64_t>(p.groups.capacity, 1);
+  return std::max(nvfp4_grouped_scale_bytes(p.m, p.groups.count(), k, kTiles, format),
+                  size_t(p.groups.count()) * nvfp4_scale_bytes_for(room, k, kTiles, format));
+}
+
 std::vector<uint8_t> grouped_tiles(const GroupedProblem& p, uint8_t poison) {
   const Operand& a = p.a;
   const std::vector<GroupRows> rows = rows_of(p.groups, p.m);
   const std::vector<int32_t> first = scale_rows_of(p);
   const size_t of_row = size_t((a.k / a.block() + 3) / 4 * 4);
-  const size_t most = std::max(
-      nvfp4_grouped_scale_bytes(p.m, p.groups.count(), a.k, a.layout, a.format),
-      size_t(p.groups.count()) *
-          nvfp4_scale_bytes_for(std::max<int64_t>(p.groups.capacity, 1), a.k, a.layout, a.format));
-  std::vector<uint8_t> all(most, poison);
+  std::vector<uint8_t> all(most_scale_bytes(p, a.k, a.format), poison);
   for (size_t group = 0; group < rows.size(); ++group) {
     if (rows[group].end == rows[group].begin) continue;
     const std::vector<uint8_t> tiles = tiles_of(a, rows[group], poison);
@@ -69,6 +72,15 @@ std::vector<uint8_t> grouped_tiles(const GroupedProblem& p, uint8_t poison) {
 }
 
 bool has_tiles(const Operand& a) { return a.quantized() && a.layout == NVFP4_SCALE_LAYOUT_128X4; }
+
+bool has_tiles_of_d(const GroupedProblem& p) {
+  return scale_block_of_d(p.d_type) != 0 && p.d_scale_layout == NVFP4_SCALE_LAYOUT_128X4;
+}
+
+// D's tiles begin where A's do.
+bool has_scale_rows(const GroupedProblem& p) {
+  return p.groups.scales_turned && (p.a.quantized() ? has_tiles(p.a) : has_tiles_of_d(p));
+}
 
 // Repeats a bias for each group, with its values moved on by one, and poison between the groups.
 void repeat(std::vector<uint8_t>& bias, const GroupedProblem& p) {
@@ -99,6 +111,13 @@ GroupedProblem with_groups(Problem from, Operand b, const Groups& groups, uint64
   if (groups.with_alpha && !p.by_pointer()) {
     draw(p.group_alpha);
     if (p.gated()) draw(p.group_alpha2);
+  }
+  if (groups.with_alpha && p.d_type == NVFP4_TYPE_NVFP4) {
+    for (int64_t group = 0; group < groups.count(); ++group)
+      p.group_d_tensor_scale.push_back(float(1 + group % 5) / 32);
+  }
+  if (has_tiles_of_d(p)) {
+    p.d_scales_bytes = int64_t(most_scale_bytes(p, p.n, format_of_d(p.d_type)));
   }
   const bool of_columns = p.bias_type != NVFP4_TYPE_NONE && p.bias_axis == NVFP4_BIAS_AXIS_COLUMN;
   if (groups.with_bias && of_columns) {
@@ -146,7 +165,8 @@ std::vector<GroupInput> group_inputs(const GroupedProblem& p) {
   add("rows", p.groups.rows);
   add("group_alpha", p.group_alpha);
   add("group_alpha2", p.group_alpha2);
-  if (p.groups.scales_turned && has_tiles(p.a)) add("scale_rows", scale_rows_of(p));
+  add("group_d_tensor_scale", p.group_d_tensor_scale);
+  if (has_scale_rows(p)) add("scale_rows", scale_rows_of(p));
   return all;
 }
 

@@ -31,7 +31,7 @@ std::vector<GroupRows> rows_of(const Groups& groups, int64_t m);
 
 struct GroupedProblem : Problem {
   Groups groups;
-  std::vector<float> group_alpha, group_alpha2;
+  std::vector<float> group_alpha, group_alpha2, group_d_tensor_scale;
   int64_t bias_group_stride = 0;
 
   // D's memory as nvfp4_grouped_reference leaves it.

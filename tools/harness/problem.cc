@@ -271,6 +271,7 @@ size_t bytes_of_elements(const Fields& p) {
 
 // Bytes of one batch, with a gap of 16 before the next.
 int64_t stride_of_d_scales(const Problem& p) {
+  if (p.d_scales_bytes > 0) return (p.d_scales_bytes + 31) / 16 * 16;
   const size_t bytes = nvfp4_scale_bytes_for(p.m, p.n, p.d_scale_layout, format_of_d(p.d_type));
   return int64_t(bytes + 31) / 16 * 16;
 }

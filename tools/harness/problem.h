@@ -37,6 +37,7 @@ struct Problem : Fields {
 #define FACTORS(address, array, count, value) std::vector<float> array;
 #include "tools/harness/arrays.def"
   int64_t scales_gap_bytes = 0;
+  int64_t d_scales_bytes = 0;  // of grouped products, where groups begin tiles; 0: as M and N say
 
   void set_c(int64_t batch, int64_t row, int64_t column, uint32_t code);
   void set_bias(int64_t i, uint32_t code);

@@ -278,6 +278,7 @@ void run_plan(const Descs& descs) {
   grouped.gemm = &other;
   x.rows = descs.grouped.rows, x.scale_rows = descs.grouped.scale_rows;
   x.group_alpha = descs.grouped.group_alpha, x.group_alpha2 = descs.grouped.group_alpha2;
+  x.group_d_tensor_scale = descs.grouped.group_d_tensor_scale;
   const Plan plan(grouped);
   require(plan.run(x));
 }
@@ -368,9 +369,8 @@ void draw_groups(RandomGemm& g, uint64_t number, int capability) {
   if (f.a_type == NVFP4_TYPE_BF16 && one_in(3)) f.operand_format = NVFP4_OPERAND_FORMAT_MXFP4;
   g.b_batch = random.below(4), g.scales_batch = random.below(4);
   g.l = 1, g.off_grid = 0, g.variant = 0;
-  if (g.k16 == 0) g.k16 = 1;
   g.groups = 1 + random.below(one_in(3) ? 40 : 6);
-  if (one_in(3)) {
+  if (g.k16 > 0 && one_in(3)) {
     const Fields was = f;
     f = random_gated_fields({g.m, g.n, g.k16 * 16, 1}, random);
     f.a_type = was.a_type, f.operand_format = was.operand_format, f.pdl = was.pdl;
@@ -380,7 +380,8 @@ void draw_groups(RandomGemm& g, uint64_t number, int capability) {
       f.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
     g.c_is_d = 0;
   }
-  if (scale_block_of_d(f.d_type) != 0) f.d_type = NVFP4_TYPE_BF16;
+  if (capability == 90 && scale_block_of_d(f.d_type) != 0)
+    f.d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
   g.counts = one_in(2), g.bad_rows = one_in(4);
   g.group_alpha = one_in(2), g.group_bias = one_in(2);
   g.turned = one_in(2), g.b_shared = one_in(6);

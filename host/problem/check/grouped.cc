@@ -19,12 +19,6 @@ nvfp4_status not_there(const char* what) {
               NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR, NVFP4_VERSION_PATCH);
 }
 
-// Features that the struct declares and this version does not have.
-nvfp4_status check_grouped_absent(const nvfp4_grouped_desc& d) {
-  if (d.group_d_tensor_scale != nullptr) return not_there("group_d_tensor_scale is not NULL");
-  return NVFP4_SUCCESS;
-}
-
 // The rows of l groups, `capacity` rows each, must be among the m that exist.
 nvfp4_status check_capacity(const nvfp4_grouped_desc& d, const nvfp4_gemm_desc& g) {
   if (d.rows_kind == NVFP4_ROWS_ENDS) {
@@ -57,7 +51,7 @@ nvfp4_status check_group_stride(const nvfp4_grouped_desc& d, const char* name, i
 }
 
 nvfp4_status check_shared(const nvfp4_grouped_desc& d, const nvfp4_gemm_desc& g) {
-  if (g.l == 1) return NVFP4_SUCCESS;
+  if (g.l == 1 || g.k == 0) return NVFP4_SUCCESS;
   NVFP4_TRY(check_group_stride(d, "b_batch_stride", g.b_batch_stride));
   if (g.b_packing != NVFP4_PACKING_NONE) return NVFP4_SUCCESS;
   return check_group_stride(d, "b_scales_batch_stride_bytes", g.b_scales_batch_stride_bytes);
@@ -77,11 +71,22 @@ nvfp4_status check_group_alphas(const float* alpha, const float* alpha2, const n
               static_cast<const void*>(alpha2));
 }
 
+// They are for scales in 128x4 tiles: those of A, or of D if A has none.
 nvfp4_status check_scale_rows(const int32_t* scale_rows, const nvfp4_gemm_desc& g) {
-  if (scale_rows == nullptr || g.a_scale_layout == NVFP4_SCALE_LAYOUT_128X4) return NVFP4_SUCCESS;
-  return fail(NVFP4_STATUS_INVALID_VALUE, "scale_rows = %p must be NULL where a_scale_layout = %s",
-              static_cast<const void*>(scale_rows),
-              enumerator_name(Enumeration::scale_layout, g.a_scale_layout));
+  const bool of_d = format_of_d(g.d_type) != nullptr && g.a_type != NVFP4_TYPE_NONE;
+  const int32_t layout = of_d ? g.d_scale_layout : g.a_scale_layout;
+  if (scale_rows == nullptr || layout == NVFP4_SCALE_LAYOUT_128X4) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE, "scale_rows = %p must be NULL where %s = %s",
+              static_cast<const void*>(scale_rows), of_d ? "d_scale_layout" : "a_scale_layout",
+              enumerator_name(Enumeration::scale_layout, layout));
+}
+
+// A tensor scale for each group, where D has one at all.
+nvfp4_status check_group_d_scale(const float* scales, const nvfp4_gemm_desc& g) {
+  if (scales == nullptr || g.d_type == NVFP4_TYPE_NVFP4) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "group_d_tensor_scale = %p must be NULL where d_type = %s",
+              static_cast<const void*>(scales), enumerator_name(Enumeration::type, g.d_type));
 }
 
 // A bias per row belongs to the rows of all groups, whatever their group is.
@@ -99,9 +104,14 @@ nvfp4_status check_bias_stride(int64_t stride, const nvfp4_gemm_desc& g) {
 }
 
 nvfp4_status check_grouped_gemm(const nvfp4_gemm_desc& g) {
-  if (g.k == 0) return not_there("k = 0");
-  if (format_of_d(g.d_type) != nullptr) return not_there("a d_type with generated scales");
-  return NVFP4_SUCCESS;
+  return g.k == 0 && is_gated(g) ? not_there("b2 with k = 0") : NVFP4_SUCCESS;
+}
+
+// D has one batch, whose scales have the rows of all groups.
+nvfp4_status check_grouped_d(const nvfp4_gemm_desc& g) {
+  nvfp4_gemm_desc one = g;
+  one.l = 1;
+  return check_scaled_d(one);
 }
 
 }  // namespace
@@ -117,14 +127,14 @@ nvfp4_status check_grouped_kind(const nvfp4_grouped_desc* desc, Caller caller,
   NVFP4_TRY(rule_range("rows_hint", known->rows_hint, INT32_MAX));
   NVFP4_TRY(rule_switch("b_shared", known->b_shared));
   NVFP4_TRY(rule_reserved(known->reserved));
-  NVFP4_TRY(check_grouped_absent(*known));
   NVFP4_TRY(check_kind(known->gemm, caller, gemm));
   gemm->a_batch_stride = gemm->a_scales_batch_stride_bytes = 0;
-  gemm->c_batch_stride = gemm->d_batch_stride = 0;
+  gemm->c_batch_stride = gemm->d_batch_stride = gemm->d_scales_batch_stride_bytes = 0;
   NVFP4_TRY(check_grouped_gemm(*gemm));
   NVFP4_TRY(check_capacity(*known, *gemm));
   NVFP4_TRY(check_group_alphas(known->group_alpha, known->group_alpha2, *gemm));
   NVFP4_TRY(check_scale_rows(known->scale_rows, *gemm));
+  NVFP4_TRY(check_group_d_scale(known->group_d_tensor_scale, *gemm));
   return check_bias_stride(known->bias_group_stride, *gemm);
 }
 
@@ -132,16 +142,23 @@ nvfp4_status check_grouped_kind(const nvfp4_grouped_desc* desc, Caller caller,
 nvfp4_status check_group_arrays(const nvfp4_gemm_desc& gemm, const GroupArrays& groups) {
   NVFP4_TRY(check_group_alphas(groups.alpha, groups.alpha2, gemm));
   NVFP4_TRY(check_scale_rows(groups.scale_rows, gemm));
+  NVFP4_TRY(check_group_d_scale(groups.d_tensor_scale, gemm));
   NVFP4_TRY(rule_not_null("rows", groups.rows));
   NVFP4_TRY(rule_aligned("rows", groups.rows, 4));
   NVFP4_TRY(rule_aligned("scale_rows", groups.scale_rows, 4));
   NVFP4_TRY(rule_aligned("group_alpha", groups.alpha, 4));
-  return rule_aligned("group_alpha2", groups.alpha2, 4);
+  NVFP4_TRY(rule_aligned("group_alpha2", groups.alpha2, 4));
+  return rule_aligned("group_d_tensor_scale", groups.d_tensor_scale, 4);
 }
 
 GroupArrays group_arrays(const nvfp4_grouped_desc& desc) {
-  return {desc.rows,         desc.scale_rows, desc.group_alpha,
-          desc.group_alpha2, desc.capacity,   desc.bias_group_stride};
+  return {desc.rows,
+          desc.scale_rows,
+          desc.group_alpha,
+          desc.group_alpha2,
+          desc.group_d_tensor_scale,
+          desc.capacity,
+          desc.bias_group_stride};
 }
 
 nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
@@ -152,7 +169,7 @@ nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_
   NVFP4_TRY(check_leading_dimensions(g, sizes_alone));
   NVFP4_TRY(check_input_strides(g, sizes_alone));
   NVFP4_TRY(check_shared(desc, g));
-  NVFP4_TRY(check_scaled_d(g));
+  NVFP4_TRY(check_grouped_d(g));
   if (sizes_alone) return check_extents(g, &groups);
   NVFP4_TRY(check_group_arrays(g, groups));
   return check_overlap(g, &groups, 0);

@@ -21,19 +21,25 @@ bool array_extent(int64_t l, int64_t stride, int64_t rows, int64_t ld, int64_t c
   return extent(l, l == 1 ? 0 : stride, matrix, units);
 }
 
-// Bytes of the scales of all batches, padding included. Each group's tokens begin a new tile of
-// 128x4 scales, so the number of tiles depends on row counts in device memory. This is the most.
+// Bytes of the scales of A or D of all groups. Each group begins a new tile of 128x4 scales, so the
+// number of tiles depends on row counts in device memory. This is the most.
+bool scale_bytes_of_groups(const GroupArrays& groups, int64_t rows, int64_t count, int64_t k,
+                           int32_t layout, int32_t format, int64_t* bytes) {
+  int64_t one;
+  if (groups.capacity == 0 || layout != NVFP4_SCALE_LAYOUT_128X4) {
+    return grouped_scale_bytes(rows, count, k, layout, format, bytes);
+  }
+  return scale_bytes_for(groups.capacity, k, layout, format, &one) && multiply(one, count, bytes);
+}
+
+// Bytes of the scales of all batches, padding included.
 bool all_scale_bytes(const Operand& x, const GroupArrays* token_groups, int64_t* bytes) {
   int64_t one;
-  if (token_groups == nullptr) {
-    return scale_bytes_of(x, x.layout, &one) &&
-           extent(x.l, x.l == 1 ? 0 : x.scales_stride, one, bytes);
+  if (token_groups != nullptr) {
+    return scale_bytes_of_groups(*token_groups, x.rows, x.l, x.k, x.layout, x.format, bytes);
   }
-  if (token_groups->capacity == 0 || x.layout != NVFP4_SCALE_LAYOUT_128X4) {
-    return grouped_scale_bytes(x.rows, x.l, x.k, x.layout, x.format, bytes);
-  }
-  return scale_bytes_for(token_groups->capacity, x.k, x.layout, x.format, &one) &&
-         multiply(one, x.l, bytes);
+  return scale_bytes_of(x, x.layout, &one) &&
+         extent(x.l, x.l == 1 ? 0 : x.scales_stride, one, bytes);
 }
 
 // Units of all matrices.
@@ -126,7 +132,8 @@ nvfp4_status add_groups(const nvfp4_gemm_desc& g, const GroupArrays& groups, Buf
   NVFP4_TRY(add_words("rows", groups.rows, g.l, Use::read, buffers));
   NVFP4_TRY(add_words("scale_rows", groups.scale_rows, g.l, Use::read, buffers));
   NVFP4_TRY(add_words("group_alpha", groups.alpha, g.l, Use::read, buffers));
-  return add_words("group_alpha2", groups.alpha2, g.l, Use::read, buffers);
+  NVFP4_TRY(add_words("group_alpha2", groups.alpha2, g.l, Use::read, buffers));
+  return add_words("group_d_tensor_scale", groups.d_tensor_scale, g.l, Use::read, buffers);
 }
 
 nvfp4_status add_inputs(const nvfp4_gemm_desc& g, const GroupArrays* groups, bool sizes_alone,
@@ -143,10 +150,16 @@ nvfp4_status add_inputs(const nvfp4_gemm_desc& g, const GroupArrays* groups, boo
   return add_matrix(g, "c", g.c, g.c_type, g.c_ld, g.c_batch_stride, Use::read, buffers);
 }
 
-nvfp4_status add_d_scales(const nvfp4_gemm_desc& g, Buffers* buffers) {
+nvfp4_status add_d_scales(const nvfp4_gemm_desc& g, const GroupArrays* groups, Buffers* buffers) {
   const OperandFormat* const format = format_of_d(g.d_type);
   if (format == nullptr) return NVFP4_SUCCESS;
   int64_t one, bytes;
+  if (groups != nullptr) {
+    if (!scale_bytes_of_groups(*groups, g.m, g.l, g.n, g.d_scale_layout, format->format, &bytes)) {
+      return too_far("d_scales");
+    }
+    return buffers->add("d_scales", g.d_scales, bytes, Use::written);
+  }
   if (!scale_bytes_for(g.m, g.n, g.d_scale_layout, format->format, &one) ||
       !extent(g.l, g.l == 1 ? 0 : g.d_scales_batch_stride_bytes, one, &bytes)) {
     return too_far("d_scales");
@@ -156,7 +169,7 @@ nvfp4_status add_d_scales(const nvfp4_gemm_desc& g, Buffers* buffers) {
 
 nvfp4_status add_outputs(const nvfp4_gemm_desc& g, const GroupArrays* groups, Buffers* buffers) {
   NVFP4_TRY(add_matrix(g, "d", g.d, g.d_type, g.d_ld, g.d_batch_stride, Use::written, buffers));
-  NVFP4_TRY(add_d_scales(g, buffers));
+  NVFP4_TRY(add_d_scales(g, groups, buffers));
   NVFP4_TRY(add_words("d_amax", g.d_amax, 1, Use::written, buffers));
   const int64_t rows = groups != nullptr ? g.m : g.m * g.l;  // groups have rows of one D
   return add_words("d_row_amax", g.d_row_amax, rows, Use::written, buffers);
