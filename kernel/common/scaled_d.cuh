@@ -113,8 +113,8 @@ struct ScalesOfGroup {
 
 __device__ inline TensorScale tensor_scale_of_d(const EpilogueParams& e,
                                                 const float* of_group = nullptr) {
-  const float* const at = of_group != nullptr ? of_group : e.d_tensor_scale;
-  if (at == nullptr) return {1, 1, true};
+  if (of_group == nullptr && e.d_tensor_scale == nullptr) return {1, 1, true};
+  const float* const at = of_group == nullptr ? e.d_tensor_scale : of_group;
   return tensor_scale_of(__uint_as_float(ptx::ld_global_b32_if(at, true)));
 }
 

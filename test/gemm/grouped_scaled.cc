@@ -14,7 +14,7 @@ std::string complaint(const Gpu& gpu, const std::string& line) {
 
 // Tokens as the device has kernels for, and a layout of D's scales.
 std::string of_device(const Gpu& gpu, bool tiles) {
-  std::string more = gpu.info.major == 8 || gpu.info.major == 12 ? ",a_type=3" : "";
+  std::string more = gpu.info.major == 8 || gpu.info.major == 12 ? ",a_type=2" : "";
   if (gpu.info.major == 9) more += ",a_scale_layout=2";
   return more + (tiles ? ",d_scale_layout=1" : ",d_scale_layout=2");
 }

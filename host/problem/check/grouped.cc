@@ -129,7 +129,8 @@ nvfp4_status check_grouped_kind(const nvfp4_grouped_desc* desc, Caller caller,
   NVFP4_TRY(rule_reserved(known->reserved));
   NVFP4_TRY(check_kind(known->gemm, caller, gemm));
   gemm->a_batch_stride = gemm->a_scales_batch_stride_bytes = 0;
-  gemm->c_batch_stride = gemm->d_batch_stride = gemm->d_scales_batch_stride_bytes = 0;
+  gemm->c_batch_stride = gemm->d_batch_stride = 0;
+  if (format_of_d(gemm->d_type) != nullptr) gemm->d_scales_batch_stride_bytes = 0;
   NVFP4_TRY(check_grouped_gemm(*gemm));
   NVFP4_TRY(check_capacity(*known, *gemm));
   NVFP4_TRY(check_group_alphas(known->group_alpha, known->group_alpha2, *gemm));
