@@ -133,8 +133,8 @@
  *            tokens is refused for every K, including 0.
  *
  *            Grouped products can do only what their section lists. Gated products exist in the
- *            reference and on 9.0. They exist on 10.x for NVFP4 tokens, if the scales of the weights are
- *            128x4. Kernels for gated products need K > 0, and those for 9.0 refuse
+ *            reference and on 9.0. They exist on 10.x for NVFP4 tokens, if the scales of the
+ *            weights are 128x4. Kernels for gated products need K > 0, and those for 9.0 refuse
  *            batch_invariant.
  *
  * SPEED      A product with row-major fp16 D and a host alpha uses the fastest epilogue. On 9.0,
@@ -802,9 +802,9 @@ typedef struct nvfp4_grouped_desc {
   uint64_t struct_size;
   const nvfp4_gemm_desc *gemm;
   const int32_t *rows;                 /* [l] on the device, 4-byte aligned                       */
-  const int32_t *scale_rows;           /* [l] on the device, 128X4 only: the scale row of A and D at
-                                          which a group begins, a multiple of 128. NULL: the rows of the
-                                          groups before it, each rounded up to 128                */
+  const int32_t *scale_rows;           /* [l] on the device, 128X4 only: the scale row, of A and D,
+                                          at which a group begins, a multiple of 128. NULL: the
+                                          rows of the groups before, each rounded up to 128       */
   const float *group_alpha;            /* [l] fp32 on the device; NULL: alpha of gemm             */
   const float *group_alpha2;           /* the same for alpha2                                     */
   const float *group_d_tensor_scale;   /* the same for d_tensor_scale                             */

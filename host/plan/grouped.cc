@@ -180,7 +180,8 @@ nvfp4_status check_grouped(const nvfp4_grouped_desc* desc, Caller caller, Checke
   NVFP4_TRY(take_variant(g, &gemm));
   const nvfp4_grouped_desc& x = checked->known;
   gemm.sizes_alone = asks_about_sizes(g, caller) && x.rows == nullptr && x.scale_rows == nullptr &&
-                     x.group_alpha == nullptr && x.group_alpha2 == nullptr;
+                     x.group_alpha == nullptr && x.group_alpha2 == nullptr &&
+                     x.group_d_tensor_scale == nullptr;
   gemm.empty = g.m == 0 || g.n == 0 || g.l == 0;
   if (gemm.empty) return NVFP4_SUCCESS;
   return check_grouped_operands(checked->known, g, caller, gemm.sizes_alone);

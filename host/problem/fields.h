@@ -76,7 +76,8 @@ nvfp4_status check_strides(const nvfp4_gemm_desc& g, bool sizes_alone);
 nvfp4_status check_input_strides(const nvfp4_gemm_desc& g, bool sizes_alone);
 
 // scaled_d.cc: shape, layout and rule of the scales of D.
-nvfp4_status check_scaled_d(const nvfp4_gemm_desc& g);
+// `batches` of D: 1 in a grouped product.
+nvfp4_status check_scaled_d(const nvfp4_gemm_desc& g, int64_t batches);
 
 // grouped.cc: arrays of the groups are aligned, and the product takes those that are given.
 nvfp4_status check_group_arrays(const nvfp4_gemm_desc& gemm, const GroupArrays& groups);

@@ -160,6 +160,47 @@ void check_explain(const nvfp4_gemm_desc& g, int32_t capability, int32_t sms, ui
                "explain cuts its text wrongly");
 }
 
+// ---- grouped products --------------------------------------------------------------------------
+
+nvfp4_grouped_desc groups_of(fuzz::Input& input, const nvfp4_gemm_desc& g) {
+  nvfp4_grouped_desc x = NVFP4_GROUPED_DESC_INIT;
+  x.gemm = &g;
+  x.rows_kind = NVFP4_ROWS_ENDS + int32_t(input.byte()) % 2;
+  if (x.rows_kind == NVFP4_ROWS_COUNTS) x.capacity = size(input);
+  x.rows = static_cast<const int32_t*>(address(input));
+  if (input.byte() % 4 == 1) x.scale_rows = static_cast<const int32_t*>(address(input));
+  if (input.byte() % 2) x.group_alpha = floats(input);
+  if (input.byte() % 8 == 1) x.group_d_tensor_scale = floats(input);
+  if (input.byte() % 2) x.bias_group_stride = size(input);
+  x.rows_hint = int32_t(size(input));
+  x.b_shared = input.byte() % 2;
+  return x;
+}
+
+// CTAs of the most tiles that there can be, by the header's words.
+Wide most_ctas(const nvfp4_grouped_desc& x, const nvfp4_plan_info& info) {
+  const nvfp4_gemm_desc& g = *x.gemm;
+  const Wide t = info.tile_m, groups = g.m < g.l ? g.m : g.l;
+  const Wide rows = x.rows_kind == NVFP4_ROWS_COUNTS ? Wide(g.l) * ((Wide(x.capacity) + t - 1) / t)
+                                                     : groups + (Wide(g.m) - groups) / t;
+  return rows * ((Wide(g.n) + info.tile_n - 1) / info.tile_n) * info.k_partitions;
+}
+
+// Each function says the same of the product, and what is planned has room in a grid.
+void check_groups(const nvfp4_grouped_desc& x, int32_t capability) {
+  nvfp4_plan_info info{};
+  info.struct_size = sizeof info;
+  uint64_t bytes = 0;
+  const nvfp4_status status = nvfp4_grouped_supported(&x, capability);
+  fuzz::expect(nvfp4_grouped_describe(&x, capability, 1 << 20, &info) == status,
+               "describe differs");
+  fuzz::expect(nvfp4_grouped_workspace_bytes(&x, capability, &bytes) == status, "bytes differ");
+  if (status != NVFP4_SUCCESS || info.grid_ctas == 0) return;
+  fuzz::expect(bytes == info.workspace_bytes, "two answers about the workspace");
+  fuzz::expect(Wide(info.grid_ctas) <= most_ctas(x, info), "CTAs for no tile");
+  fuzz::expect(most_ctas(x, info) <= INT32_MAX, "more CTAs than a grid has");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
@@ -181,5 +222,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t bytes) {
     check_plan(g, capability);
   }
   check_explain(g, capability, sms, room);
+  check_groups(groups_of(input, g), capability);
   return 0;
 }

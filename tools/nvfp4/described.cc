@@ -95,10 +95,10 @@ nvfp4_grouped_desc describe_groups(const RunOptions& options, nvfp4_gemm_desc* g
   uint64_t array = 0x3F;
   const auto next = [&] { return reinterpret_cast<void*>(array-- << 52); };
   grouped.rows = static_cast<const int32_t*>(next());
-  const bool of_d =
-      gemm->a_type != NVFP4_TYPE_NONE && support::scale_block_of_d(gemm->d_type) != 0;
+  const bool of_d = gemm->a_type != NVFP4_TYPE_NONE && support::scale_block_of_d(gemm->d_type) != 0;
   const int32_t layout = of_d ? gemm->d_scale_layout : gemm->a_scale_layout;
-  if (options.scale_rows && layout == NVFP4_SCALE_LAYOUT_128X4) grouped.scale_rows = static_cast<const int32_t*>(next());
+  if (options.scale_rows && layout == NVFP4_SCALE_LAYOUT_128X4)
+    grouped.scale_rows = static_cast<const int32_t*>(next());
   const bool by_value = options.group_alpha && gemm->scalar_mode == NVFP4_SCALARS_HOST;
   if (by_value) grouped.group_alpha = static_cast<const float*>(next());
   if (by_value && gemm->b2 != nullptr) grouped.group_alpha2 = static_cast<const float*>(next());

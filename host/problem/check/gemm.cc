@@ -52,7 +52,7 @@ nvfp4_status check_operands(const nvfp4_gemm_desc& g, Caller caller, bool sizes_
   if (!sizes_alone) NVFP4_TRY(check_addresses(g, caller));
   NVFP4_TRY(check_leading_dimensions(g, sizes_alone));
   NVFP4_TRY(check_strides(g, sizes_alone));
-  NVFP4_TRY(check_scaled_d(g));
+  NVFP4_TRY(check_scaled_d(g, g.l));
   return sizes_alone ? check_extents(g, nullptr) : check_overlap(g, nullptr, 0);
 }
 
@@ -68,7 +68,7 @@ nvfp4_status check_new_addresses(const nvfp4_gemm_desc& desc, const GroupArrays*
                                  uint64_t workspace_bytes) {
   NVFP4_TRY(check_companions(desc, false));
   NVFP4_TRY(check_addresses(desc, Caller::run));
-  NVFP4_TRY(check_scaled_d(desc));
+  NVFP4_TRY(check_scaled_d(desc, groups != nullptr ? 1 : desc.l));
   if (groups != nullptr) NVFP4_TRY(check_group_arrays(desc, *groups));
   return check_overlap(desc, groups, workspace_bytes);
 }

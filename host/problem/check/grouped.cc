@@ -107,13 +107,6 @@ nvfp4_status check_grouped_gemm(const nvfp4_gemm_desc& g) {
   return g.k == 0 && is_gated(g) ? not_there("b2 with k = 0") : NVFP4_SUCCESS;
 }
 
-// D has one batch, whose scales have the rows of all groups.
-nvfp4_status check_grouped_d(const nvfp4_gemm_desc& g) {
-  nvfp4_gemm_desc one = g;
-  one.l = 1;
-  return check_scaled_d(one);
-}
-
 }  // namespace
 
 nvfp4_status check_grouped_kind(const nvfp4_grouped_desc* desc, Caller caller,
@@ -170,7 +163,7 @@ nvfp4_status check_grouped_operands(const nvfp4_grouped_desc& desc, const nvfp4_
   NVFP4_TRY(check_leading_dimensions(g, sizes_alone));
   NVFP4_TRY(check_input_strides(g, sizes_alone));
   NVFP4_TRY(check_shared(desc, g));
-  NVFP4_TRY(check_grouped_d(g));
+  NVFP4_TRY(check_scaled_d(g, 1));  // it has the rows of all groups
   if (sizes_alone) return check_extents(g, &groups);
   NVFP4_TRY(check_group_arrays(g, groups));
   return check_overlap(g, &groups, 0);

@@ -150,20 +150,21 @@ nvfp4_status add_inputs(const nvfp4_gemm_desc& g, const GroupArrays* groups, boo
   return add_matrix(g, "c", g.c, g.c_type, g.c_ld, g.c_batch_stride, Use::read, buffers);
 }
 
+bool scale_bytes_of_d(const nvfp4_gemm_desc& g, const GroupArrays* groups, int32_t format,
+                      int64_t* bytes) {
+  int64_t one;
+  if (groups != nullptr) {
+    return scale_bytes_of_groups(*groups, g.m, g.l, g.n, g.d_scale_layout, format, bytes);
+  }
+  return scale_bytes_for(g.m, g.n, g.d_scale_layout, format, &one) &&
+         extent(g.l, g.l == 1 ? 0 : g.d_scales_batch_stride_bytes, one, bytes);
+}
+
 nvfp4_status add_d_scales(const nvfp4_gemm_desc& g, const GroupArrays* groups, Buffers* buffers) {
   const OperandFormat* const format = format_of_d(g.d_type);
   if (format == nullptr) return NVFP4_SUCCESS;
-  int64_t one, bytes;
-  if (groups != nullptr) {
-    if (!scale_bytes_of_groups(*groups, g.m, g.l, g.n, g.d_scale_layout, format->format, &bytes)) {
-      return too_far("d_scales");
-    }
-    return buffers->add("d_scales", g.d_scales, bytes, Use::written);
-  }
-  if (!scale_bytes_for(g.m, g.n, g.d_scale_layout, format->format, &one) ||
-      !extent(g.l, g.l == 1 ? 0 : g.d_scales_batch_stride_bytes, one, &bytes)) {
-    return too_far("d_scales");
-  }
+  int64_t bytes;
+  if (!scale_bytes_of_d(g, groups, format->format, &bytes)) return too_far("d_scales");
   return buffers->add("d_scales", g.d_scales, bytes, Use::written);
 }
 

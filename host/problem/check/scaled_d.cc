@@ -33,7 +33,6 @@ nvfp4_status check_rule(const nvfp4_gemm_desc& g, ScaleType scale) {
 }
 
 nvfp4_status check_scales_stride(const nvfp4_gemm_desc& g, int32_t format) {
-  if (g.l == 1) return NVFP4_SUCCESS;
   constexpr const char* kName = "d_scales_batch_stride_bytes";
   NVFP4_TRY(rule_range(kName, g.d_scales_batch_stride_bytes, INT64_MAX));
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, kName, g.d_scales_batch_stride_bytes,
@@ -45,7 +44,7 @@ nvfp4_status check_scales_stride(const nvfp4_gemm_desc& g, int32_t format) {
 
 }  // namespace
 
-nvfp4_status check_scaled_d(const nvfp4_gemm_desc& g) {
+nvfp4_status check_scaled_d(const nvfp4_gemm_desc& g, int64_t batches) {
   const OperandFormat* const format = format_of_d(g.d_type);
   if (format == nullptr) return NVFP4_SUCCESS;
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "n", g.n, format->block,
@@ -56,9 +55,8 @@ nvfp4_status check_scaled_d(const nvfp4_gemm_desc& g) {
   NVFP4_TRY(rule_scale_layout("d_scale_layout", g.d_scale_layout));
   NVFP4_TRY(check_rule(g, format->scale));
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, "d_ld", g.d_ld, 2, ""));
-  if (g.l > 1) {
-    NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, "d_batch_stride", g.d_batch_stride, 2, ""));
-  }
+  if (batches == 1) return NVFP4_SUCCESS;
+  NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, "d_batch_stride", g.d_batch_stride, 2, ""));
   return check_scales_stride(g, format->format);
 }
 
