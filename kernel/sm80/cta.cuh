@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernel/common/groups.cuh"
+#include "kernel/common/scale_tile.h"
 #include "kernel/ptx/cluster.cuh"
 #include "kernel/sm80/params.h"
 #include "kernel/sm80/tile.h"
@@ -52,6 +53,23 @@ __device__ Sm80Place sm80_place(const Sm80Params& p, uint32_t tile) {
   return place;
 }
 
+// The row of D's scales in 128x4 tiles that belongs to a row of a group. Called by a whole warp.
+__device__ inline uint32_t scale_row_of(const GroupParams& p, uint32_t group, uint32_t row) {
+  uint32_t end = 0, tiles = 0;
+#pragma unroll 1
+  for (uint32_t first = 0;; first += 32) {
+    const GroupRows rows = rows_of_groups(p, first + lane_number(), end);
+    const uint32_t before = first + lane_number() < group ? rows.tiles(kScaleTileRows) : 0;
+    tiles += __shfl_sync(0xFFFFFFFF, sum_up_to_lane(before), 31);
+    if (group - first < 32) {
+      const uint32_t begin = __shfl_sync(0xFFFFFFFF, rows.begin, group - first);
+      const uint32_t place = p.scale_rows == nullptr ? tiles * kScaleTileRows : p.scale_rows[group];
+      return place + row - begin;
+    }
+    end = __shfl_sync(0xFFFFFFFF, rows.end, 31);
+  }
+}
+
 // The tiles of a grouped product that a CTA computes, one after the other. Every warp searches the
 // groups by itself, and anew for each tile: the loop over K has no registers for a walk.
 template <typename Tile>
@@ -63,8 +81,10 @@ struct Sm80Walk {
     TileCoordinate tile;
     if (!grouped_tile_at<Tile::kTokens>(grouped.groups, p.tiles_n, index, &tile)) return false;
     index += gridDim.x;
-    *place = {tile.batch, tile.token_tile, tile.weight_tile * grouped.columns, tile.row_end,
-              tile.scale_row};
+    *place = {tile.batch, tile.token_tile, tile.weight_tile * grouped.columns, tile.row_end, 0};
+    if (p.epilogue.d_scales_are_tiles != 0) {
+      place->scale_row = scale_row_of(grouped.groups, tile.batch, tile.token_tile);
+    }
     return true;
   }
 };
