@@ -294,8 +294,8 @@ enum {
  *         2,304 bytes, with MXFP4 2,176. The unit of row r and element k is number
  *         (r/64) * ceil(K/64) + k/64 of its matrix. Elements beyond N or K are zeros.
  *         docs/packing.md has the order inside a unit.
- * nvfp4_pack_weights makes it, nvfp4_unpack_weights returns the checkpoint's order. No kernel of
- * this version reads packed weights: a product with them runs in nvfp4_gemm_reference alone. */
+ * nvfp4_pack_weights makes it, nvfp4_unpack_weights returns the checkpoint's order. Products on 9.0
+ * read it with tokens in fp16 or bf16, if neither grouped nor gated; the reference always does. */
 enum { NVFP4_PACKING_NONE = 0, NVFP4_PACKING_SM90_1 = 1 };
 
 /* How the scale of a block follows from its elements. A UE8M0 scale follows from the largest

@@ -15,27 +15,28 @@ static_assert(alignof(TensorMap) == alignof(CUtensorMap), "and where it lies");
 
 namespace {
 
-constexpr cuuint32_t kRank = 3;
+constexpr cuuint32_t kMostDims = 4;
 
-// What differs between the three maps; strides in bytes.
+// What differs between the maps; strides in bytes.
 struct MapLayout {
   CUtensorMapDataType type;
-  cuuint64_t dims[kRank], strides[kRank - 1];
-  cuuint32_t box[kRank];
+  cuuint64_t dims[kMostDims], strides[kMostDims - 1];
+  cuuint32_t box[kMostDims];
   CUtensorMapSwizzle swizzle;
   CUtensorMapL2promotion promotion;
+  cuuint32_t rank = 3;
 };
 
 nvfp4_status encode(const Driver& driver, const char* name, void* elements, const MapLayout& m,
                     TensorMap* map) {
-  const cuuint32_t element_strides[kRank] = {1, 1, 1};
+  const cuuint32_t element_strides[kMostDims] = {1, 1, 1, 1};
   log_line(LogLevel::detail,
            "tensor map of %s: dims %" PRIu64 " %" PRIu64 " %" PRIu64 ", strides %" PRIu64
            " %" PRIu64,
            name, m.dims[0], m.dims[1], m.dims[2], m.strides[0], m.strides[1]);
   CUtensorMap encoded;
   const CUresult result = driver.cuTensorMapEncodeTiled(
-      &encoded, m.type, kRank, elements, m.dims, m.strides, m.box, element_strides,
+      &encoded, m.type, m.rank, elements, m.dims, m.strides, m.box, element_strides,
       CU_TENSOR_MAP_INTERLEAVE_NONE, m.swizzle, m.promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) return driver_failure(driver, "cuTensorMapEncodeTiled", result);
   memcpy(map, &encoded, sizeof *map);
@@ -93,6 +94,30 @@ nvfp4_status encode_scale_map(const Driver& driver, const char* name, const Scal
   m.swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
   m.promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
   return encode(driver, name, const_cast<uint8_t*>(scales.first), m, map);
+}
+
+// An element is 8 bytes, and a row half a unit, since a box has at most 256 elements of a row.
+nvfp4_status encode_packed_map(const Driver& driver, const char* name, const PackedUnits& packed,
+                               uint32_t units, uint32_t blocks, TensorMap* map) {
+  const auto row_bytes = static_cast<cuuint64_t>(packed.unit_bytes / 2);
+  MapLayout m{};
+  m.rank = 4;
+  m.type = CU_TENSOR_MAP_DATA_TYPE_UINT64;
+  m.dims[0] = row_bytes / 8;
+  m.dims[1] = static_cast<cuuint64_t>(2 * packed.along_k);
+  m.dims[2] = static_cast<cuuint64_t>(packed.blocks);
+  m.dims[3] = static_cast<cuuint64_t>(packed.l);
+  m.strides[0] = row_bytes;
+  m.strides[1] = m.dims[1] * row_bytes;
+  m.strides[2] =
+      bytes_of_batch(packed.l, m.strides[1], static_cast<cuuint64_t>(packed.batch_bytes));
+  m.box[0] = static_cast<cuuint32_t>(m.dims[0]);
+  m.box[1] = 2 * units;
+  m.box[2] = blocks;
+  m.box[3] = 1;
+  m.swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
+  m.promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+  return encode(driver, name, const_cast<void*>(packed.first), m, map);
 }
 
 nvfp4_status encode_d_map(const Driver& driver, const DMatrices& d, uint32_t elements,

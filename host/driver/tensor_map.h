@@ -27,6 +27,15 @@ struct ScaleTiles {
 nvfp4_status encode_scale_map(const Driver& driver, const char* name, const ScaleTiles& scales,
                               uint32_t tiles, TensorMap* map);
 
+// Packed weights, [batches][blocks of rows][units along K][unit]. A box is `units` units of each of
+// `blocks` blocks. Reads beyond the units give zero.
+struct PackedUnits {
+  const void* first;
+  int64_t unit_bytes, along_k, blocks, l, batch_bytes;
+};
+nvfp4_status encode_packed_map(const Driver& driver, const char* name, const PackedUnits& packed,
+                               uint32_t units, uint32_t blocks, TensorMap* map);
+
 // [l][lines][length] of 2 or 4 bytes; ld and batch_stride in elements.
 struct DMatrices {
   void* first;

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "host/base/operand_format.h"
+#include "host/base/packing.h"
 #include "host/base/size.h"
 #include "host/driver/tensor_map.h"
 #include "host/problem/fields.h"
@@ -38,6 +39,20 @@ uint32_t rows_of_box(const Plan& plan) { return plan.entry().columns / plan.vari
 // Bytes of a row of codes in a box: those of a k-block.
 uint32_t span_of_codes(const Plan& plan) { return plan.variant->tile_k / 2; }
 
+nvfp4_status encode_packed_weights(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                                   TensorMap* map) {
+  const Packing& packing = *find_packing(g.b_packing);
+  const PackedUnits packed{g.b,
+                           packing.unit_bytes(*find_operand_format(g.operand_format)),
+                           ceil_div(g.k, packing.k),
+                           ceil_div(g.n, packing.rows),
+                           g.l,
+                           packing.stride_bytes(g.b_batch_stride, g.operand_format)};
+  return encode_packed_map(driver, "b", packed,
+                           plan.variant->tile_k / static_cast<uint32_t>(packing.k),
+                           plan.variant->tile_weights / static_cast<uint32_t>(packing.rows), map);
+}
+
 }  // namespace
 
 Scales token_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
@@ -53,6 +68,7 @@ const uint8_t* weight_scales2(const nvfp4_gemm_desc& g) {
 
 nvfp4_status encode_weights(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                             TensorMap* map) {
+  if (plan.packed) return encode_packed_weights(driver, g, plan, map);
   return encode_tensor_map(driver, "b", MapElement::e2m1, g.b, g.n, g.k, g.l, g.b_ld,
                            g.b_batch_stride, span_of_codes(plan), rows_of_box(plan), map);
 }

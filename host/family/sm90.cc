@@ -55,6 +55,7 @@ constexpr int64_t kNextFewClocks = 1400;
 struct Assignment {
   const Split* split;
   int64_t whole;
+  bool packed = false;  // the weights
 };
 
 int64_t at_once(const Split& split, const Architecture& arch) {
@@ -69,26 +70,30 @@ int64_t ctas_of(const Assignment& how, int64_t tiles, const Architecture& arch) 
 // (kernel/sm90/cta.cuh).
 bool is_for_few(const Variant& v) { return v.tile_tokens <= 16; }
 
+int64_t clocks_of_block(const Variant& v, bool packed) {
+  return packed ? v.packed_clocks : v.stage_clocks;
+}
+
 // Cost of a tile that one CTA computes alone, or of a K partition of it, besides the CTA's start.
-Clocks clocks_of_partition(const Variant& v, int64_t stages, const Split& split) {
+Clocks clocks_of_partition(const Variant& v, int64_t stages, const Split& split, bool packed) {
   const int64_t sums = int64_t{v.tile_weights} * v.tile_tokens;  // 4 bytes each, in D 2
   const int64_t stored = 2 * sums / split.partitions / kStoredBytesPerClock;
   const int64_t per_clock = is_for_few(v) ? kPushedBytesPerClock : kExchangedBytesPerClock;
   const int64_t exchanged = 4 * sums * (split.partitions - 1) / split.partitions / per_clock;
   const int64_t split_clocks = is_for_few(v) ? split.clocks_of_few : split.clocks;
-  return {ceil_div(stages, split.partitions) * v.stage_clocks, stored + split_clocks + exchanged,
-          0};
+  return {ceil_div(stages, split.partitions) * clocks_of_block(v, packed),
+          stored + split_clocks + exchanged, 0};
 }
 
 // Clock cycles of the SM that runs longest: of the CTAs that it runs one after the other (or side
 // by side, which takes as long), or of the tiles of its single CTA.
 Clocks clocks(const Variant& v, int64_t tiles, int64_t same, int64_t stages, const Assignment& how,
               const Architecture& arch) {
-  const Clocks partition = clocks_of_partition(v, stages, *how.split);
+  const Clocks partition = clocks_of_partition(v, stages, *how.split, how.packed);
   const int64_t tokens = v.workspace_tokens ? kTokenKernelClocks : 0;
   const int64_t next = is_for_few(v) ? kNextFewClocks : kNextTileClocks;
   if (how.whole > 0) {
-    const Clocks whole = clocks_of_partition(v, stages, kSplits[0]);
+    const Clocks whole = clocks_of_partition(v, stages, kSplits[0], how.packed);
     const int64_t each = ceil_div(how.whole, at_once(*how.split, arch));
     return {each * whole.stages + partition.stages, each * whole.sums + partition.sums,
             kCtaClocks + each * next + tokens};
@@ -144,7 +149,8 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   const int64_t same = tiles_of_same_tokens(desc, v);
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
-  const auto take = [&](const Assignment& how) {
+  const auto take = [&](Assignment how) {
+    how.packed = has_packed_weights(desc);
     const int64_t cost = clocks(v, tiles, same, stages, how, arch).all();
     if (choice->variant != nullptr && cost >= choice->cost) return;
     const uint32_t partitions = how.split->partitions;
@@ -209,14 +215,14 @@ int64_t part_bytes(const Variant& v) { return int64_t{4} * v.tile_weights * v.ti
 // Parts of all tiles, at most.
 int64_t even_parts(const EvenShares& even) { return even.ctas + even.rest - 1; }
 
-Clocks clocks_of_even(const Variant& v, int64_t stages, const EvenShares& even) {
+Clocks clocks_of_even(const Variant& v, int64_t stages, const EvenShares& even, bool packed) {
   const int64_t each = even.whole / even.ctas, share = even.each + (even.more > 0 ? 1 : 0);
-  const int64_t stored = each * clocks_of_partition(v, 0, kSplits[0]).sums;
+  const int64_t stored = each * clocks_of_partition(v, 0, kSplits[0], packed).sums;
   const int64_t parts = even_parts(even) * part_bytes(v) / (even.ctas * kPartBytesPerClock);
   const int64_t tokens = v.workspace_tokens ? kTokenKernelClocks : 0;
   const int64_t percent = v.a_type == NVFP4_TYPE_NONE ? kEvenPercent : kEvenPercentOf16Bits;
-  return {(each * stages + share) * v.stage_clocks * percent / 100, stored + parts + kArrivalClocks,
-          kCtaClocks + (each + 1) * kNextTileClocks + tokens};
+  return {(each * stages + share) * clocks_of_block(v, packed) * percent / 100,
+          stored + parts + kArrivalClocks, kCtaClocks + (each + 1) * kNextTileClocks + tokens};
 }
 
 bool share_evenly(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
@@ -227,7 +233,7 @@ bool share_evenly(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   if (!takes_even_shares(v) || is_gated(desc) || desc.batch_invariant != 0) return false;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
   if (!find_even_shares(tiles, stages, arch, &even)) return false;
-  const int64_t cost = clocks_of_even(v, stages, even).all();
+  const int64_t cost = clocks_of_even(v, stages, even, has_packed_weights(desc)).all();
   *choice = {&v, 1, 1, true, tiles, even.whole, even.ctas, cost};
   choice->even = true;
   return true;
@@ -334,7 +340,7 @@ Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
                       tiles,        plan.whole, plan.grid,    0};
   if (plan.even) {
     const EvenShares even = even_shares_of(desc, plan);
-    Clocks all = clocks_of_even(*plan.variant, ceil_div(desc.k, kSm90StageK), even);
+    Clocks all = clocks_of_even(*plan.variant, ceil_div(desc.k, kSm90StageK), even, plan.packed);
     if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
     all.sums += sm90_epilogue_clocks(desc, plan.arch(), choice);
     return all;
@@ -342,7 +348,7 @@ Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   const Split* split = kSplits;
   while (split->partitions != plan.split) ++split;
   Clocks all = clocks(*plan.variant, tiles, tiles_of_same_tokens(desc, *plan.variant),
-                      ceil_div(desc.k, kSm90StageK), {split, plan.whole}, plan.arch());
+                      ceil_div(desc.k, kSm90StageK), {split, plan.whole, plan.packed}, plan.arch());
   if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
   all.sums += sm90_epilogue_clocks(desc, plan.arch(), choice);
   return all;
@@ -377,7 +383,7 @@ void set_token_addresses(const nvfp4_gemm_desc& g, Sm90Params* p) {
 nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                                 Sm90Params* p) {
   const uint32_t tile = plan.variant->tile_tokens;
-  const bool clipped = tile >= kTokensOfClippedBox && g.m < tile;
+  const bool clipped = clips_box(tile, plan.packed) && g.m < tile;
   uint32_t rows = clipped ? static_cast<uint32_t>(g.m) : tile;
   if (plan.grouped) rows = rows_of_grouped_box(tile);
   if (plan.a_halves_bytes > 0) {
@@ -419,7 +425,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   p->tokens_repeat = !plan.grouped && tokens_repeat(g);
   p->whole_tiles = plan.whole;
   set_even_shares(g, plan, p);
-  p->weight_scales_linear = weight_scales(g, plan).linear;
+  p->weight_scales_linear = !plan.packed && weight_scales(g, plan).linear;
   p->token_scales_linear = plan.a_halves_bytes == 0 && token_scales(g, plan).linear;
   p->weight_format = static_cast<uint8_t>(g.operand_format);
   NVFP4_TRY(encode_weights(driver, g, plan, &p->weights));
@@ -446,10 +452,19 @@ bool has_plain_operands(const Sm90Params& p) {
          p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
 }
 
+// Units need no code for linear scales, or for any K.
+Operation packed_operation(const Sm90Params& p) {
+  const uint32_t kind = p.epilogue.kind;
+  const bool plain = kind != kEpilogueScaled && kind < kEpilogueF32;
+  if (!plain || p.weight_format == kFormatE2m1Ue8m0) return kOperation_packed;
+  return p.weight_format == kFormatMxfp4 ? kOperation_packed_mxfp4 : kOperation_packed_plain;
+}
+
 Operation operation(const Plan& plan, const KernelParams& params) {
   if (plan.grouped) return operation_of(true, plan.gated);
   const Sm90Params& p = *params.get<Sm90Params>();
   const uint32_t kind = p.epilogue.kind;
+  if (plan.packed) return packed_operation(p);
   if (plan.gated) {
     const bool plain = has_plain_operands(p) && p.weight_format == kFormatNvfp4 &&
                        (kind == kEpilogueColumns || kind == kEpilogueScaled);
@@ -492,6 +507,7 @@ constexpr Family make_family() {
   f.groups_iterate = true;
   f.gate_halves_tile = true;
   f.decodes_tokens = true;
+  f.packing = NVFP4_PACKING_SM90_1;
   return f;
 }
 

@@ -158,7 +158,7 @@ struct Family {
   bool decodes_tokens = false;
 
   // ---- packed weights ----
-  // The order of packed weights (NVFP4_PACKING_..) that the kernels read.
+  // The order of packed weights (NVFP4_PACKING_..) that kernels read on GPUs whose family this is.
   int32_t packing = NVFP4_PACKING_NONE;
 
   // ---- rows for older drivers (arch.def) ----

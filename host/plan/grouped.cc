@@ -115,7 +115,7 @@ const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_de
 nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, const Variant** v) {
   const nvfp4_gemm_desc& g = *checked.gemm.desc;
   const Variant* const forced = checked.gemm.forced;
-  NVFP4_TRY(check_packing(g, arch));
+  NVFP4_TRY(check_packing(g, arch, true));
   *v = usual_variant(checked.known, g, arch);
   if (*v == nullptr) {
     return fail(NVFP4_STATUS_NOT_SUPPORTED,

@@ -163,7 +163,7 @@ nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, C
 nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice* choice) {
   const nvfp4_gemm_desc& desc = *checked.desc;
   if (!has_kernel(arch, desc)) return refuse_operands(desc, arch);
-  NVFP4_TRY(check_packing(desc, arch));
+  NVFP4_TRY(check_packing(desc, arch, false));
   NVFP4_TRY(check_gate(desc, arch));
   if (checked.forced == nullptr) {
     const Variant* const assembled = first_if_all_are_assembled(arch, desc);
@@ -205,18 +205,21 @@ nvfp4_gemm_desc planned_product(const nvfp4_gemm_desc& desc, const Architecture&
   return all;
 }
 
-nvfp4_status check_packing(const nvfp4_gemm_desc& desc, const Architecture& arch) {
-  if (desc.k == 0 || desc.b_packing == NVFP4_PACKING_NONE) return NVFP4_SUCCESS;
+nvfp4_status check_packing(const nvfp4_gemm_desc& desc, const Architecture& arch, bool grouped) {
+  if (!has_packed_weights(desc)) return NVFP4_SUCCESS;
+  bool reads = false;
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
-    if (serves(v, arch) && v.family->packing == desc.b_packing) return NVFP4_SUCCESS;
+    reads |= serves(v, arch) && takes_operands(v, arch, desc) && takes_packing(v, arch, desc);
   }
-  return fail(NVFP4_STATUS_NOT_SUPPORTED,
-              "b_packing = %s: no kernel for compute capability %s reads such weights in version "
-              "%d.%d.%d; nvfp4_unpack_weights() returns the order of a checkpoint",
-              enumerator_name(Enumeration::packing, desc.b_packing),
-              capability_text(arch.capability).text, NVFP4_VERSION_MAJOR, NVFP4_VERSION_MINOR,
-              NVFP4_VERSION_PATCH);
+  if (reads && !grouped && !is_gated(desc)) return NVFP4_SUCCESS;
+  const char* const kind = grouped ? " in grouped products" : " in gated products (b2)";
+  return fail(
+      NVFP4_STATUS_NOT_SUPPORTED,
+      "b_packing = %s: no kernel for compute capability %s reads such weights%s with a_type "
+      "= %s; nvfp4_unpack_weights() returns the order of a checkpoint",
+      enumerator_name(Enumeration::packing, desc.b_packing), capability_text(arch.capability).text,
+      reads ? kind : "", enumerator_name(Enumeration::type, desc.a_type));
 }
 
 nvfp4_status refuse_assembled(const Architecture& arch, const Variant& such) {
@@ -337,6 +340,7 @@ nvfp4_status plan_product(const CheckedGemm& asked, uint32_t arch_index, Plan* p
   plan->whole = static_cast<uint32_t>(choice.whole);
   plan->grid = static_cast<uint32_t>(choice.ctas);
   plan->gated = is_gated(desc);
+  plan->packed = has_packed_weights(desc);
   plan->shared_bytes = plan->entry().shared_bytes;
   plan->waits = true;
   if (desc.k == 0) return NVFP4_SUCCESS;  // nothing is multiplied

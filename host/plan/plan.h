@@ -45,12 +45,15 @@ struct Plan {
   uint32_t usual_rows;    // of a usual group
   int64_t group_rows;     // rows of groups that the workspace has a place for; others need none
   bool gated;             // the kernel multiplies with b2
+  bool packed;            // the weights are packed
   // The kernel itself waits for earlier grids (griddepcontrol.wait), so it may start early.
   bool waits;
 
   const Architecture& arch() const;
   // The kernel that takes every product of the plan's kind.
-  const Entry& entry() const { return variant->entries[operation_of(grouped, gated)]; }
+  const Entry& entry() const {
+    return variant->entries[packed ? kOperation_packed : operation_of(grouped, gated)];
+  }
 };
 
 // Makes the plan from the problem and the capability alone. Neither the number of SMs nor any other
@@ -78,8 +81,8 @@ nvfp4_gemm_desc product_of(const nvfp4_gemm_desc& desc, const Plan& plan);
 // desc.variant.
 nvfp4_status refuse_assembled(const Architecture& arch, const Variant& such);
 
-// Refuses packed weights in an order that no kernel of the architecture reads.
-nvfp4_status check_packing(const nvfp4_gemm_desc& desc, const Architecture& arch);
+// Refuses packed weights that no kernel of the architecture reads in such a product.
+nvfp4_status check_packing(const nvfp4_gemm_desc& desc, const Architecture& arch, bool grouped);
 
 // Number of CTAs that are launched on a device with sm_count SMs.
 uint32_t count_ctas(const Plan& plan, int32_t sm_count);

@@ -94,6 +94,10 @@ constexpr Table make_table() {
 #include "kernel/sm80/entries.def"
 #define ENTRY(label, operation) NVFP4_SET_ENTRY(sm120, Sm120, label, operation)
 #include "kernel/sm120/entries.def"
+#define SM90_PACKED_TILE(weights, tokens, stages, f16_clocks, bf16_clocks)        \
+  of.variants[kVariant_sm90_f16_##weights##x##tokens].packed_clocks = f16_clocks; \
+  of.variants[kVariant_sm90_bf16_##weights##x##tokens].packed_clocks = bf16_clocks;
+#include "kernel/sm90/tiles.def"
   return of;
 }
 constexpr Table kTable = make_table();
@@ -230,8 +234,17 @@ bool takes_operands(const Variant& v, const Architecture& arch, const nvfp4_gemm
   return v.ue8m0 && (v.family->takes_ue8m0 == nullptr || v.family->takes_ue8m0(arch));
 }
 
+bool has_packed_weights(const nvfp4_gemm_desc& desc) {
+  return desc.k > 0 && desc.b_packing != NVFP4_PACKING_NONE;
+}
+
+bool takes_packing(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc) {
+  return !has_packed_weights(desc) ||
+         (arch.family->packing == desc.b_packing && v.has(kOperation_packed));
+}
+
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
-  return serves(v, arch) && takes_operands(v, arch, desc) &&
+  return serves(v, arch) && takes_operands(v, arch, desc) && takes_packing(v, arch, desc) &&
          (desc.batch_invariant == 0 || is_in_order(v, arch)) && has_scale_maps(desc, v) &&
          (!is_gated(desc) || v.has(kOperation_gated));
 }

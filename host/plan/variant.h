@@ -60,6 +60,7 @@ struct Variant {
   int32_t a_type;  // type of its tokens: NVFP4_TYPE_NONE, _F16 or _BF16
   bool ue8m0;      // false: takes NVFP4 only; true: takes every operand format of its family
   uint32_t stage_clocks;
+  uint32_t packed_clocks;  // the same with packed weights
 
   bool has(Operation operation) const { return entries[operation].name != nullptr; }
 };
@@ -98,6 +99,11 @@ inline bool serves(const Variant& variant, const Architecture& arch) {
 // takes them.
 bool takes_decoded(const Variant& v, const nvfp4_gemm_desc& desc);
 bool takes_operands(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc);
+
+// Whether the product reads packed weights; with K = 0 it reads none. Whether a variant reads the
+// weights of a product in the order that they have.
+bool has_packed_weights(const nvfp4_gemm_desc& desc);
+bool takes_packing(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc);
 
 // Whether the planner may choose the variant.
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v);

@@ -254,8 +254,12 @@ void add_forms(const nvfp4_gemm_desc& g, const Plan& plan, bool forced, Text* te
             c.by_sizes ? "; the choice may not depend on M" : "");
 }
 
-// The way in which the kernel gets linear scales.
+// The way in which the kernel gets packed weights, or linear scales.
 void add_scales(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
+  if (plan.packed) {
+    text->add("weights   packed, %s: codes and scales together\n",
+              enumerator_name(Enumeration::packing, g.b_packing));
+  }
   const Operand operands[] = {operand_a(g), operand_b(g)};
   const uint64_t tiled[] = {plan.a_scales_bytes, plan.b_scales_bytes};
   for (int i = 0; i < 2; ++i) {

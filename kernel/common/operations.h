@@ -19,8 +19,16 @@ enum Operation : uint32_t {
   kOperation_gated,          // gated products
   kOperation_gated_plain,    // plain gated products
   kOperation_grouped_gated,  // grouped products that are also gated
+  kOperation_packed,         // packed weights: every product that is neither grouped nor gated
+  kOperation_packed_plain,   // those that are plain
+  kOperation_packed_mxfp4,   // those in MXFP4
   kOperationCount
 };
+
+constexpr bool is_of_packed(uint32_t operation) {
+  return operation == kOperation_packed || operation == kOperation_packed_plain ||
+         operation == kOperation_packed_mxfp4;
+}
 
 }  // namespace nvfp4
 
@@ -33,3 +41,6 @@ enum Operation : uint32_t {
 #define NVFP4_SUFFIX_gated _gated
 #define NVFP4_SUFFIX_gated_plain _gated_plain
 #define NVFP4_SUFFIX_grouped_gated _grouped_gated
+#define NVFP4_SUFFIX_packed _packed
+#define NVFP4_SUFFIX_packed_plain _packed_plain
+#define NVFP4_SUFFIX_packed_mxfp4 _packed_mxfp4

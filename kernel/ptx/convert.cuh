@@ -52,6 +52,13 @@ __device__ inline uint32_t fma_rn_bf16x2_product(uint32_t a, uint32_t b) {
   return d;
 }
 
+// add.rn.bf16x2  d, a, b;                                                         PTX 7.8, sm_90
+__device__ inline uint32_t add_rn_bf16x2(uint32_t a, uint32_t b) {
+  uint32_t d;
+  asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+}
+
 // cvt.rn.f16x2.e4m3x2  d, a;                                                      PTX 8.1, sm_89
 // The low or the high 16 bits of `bytes`: two E4M3 values, exact in fp16.
 template <uint32_t kHalf>

@@ -32,6 +32,17 @@ __device__ inline void cp_async_bulk_tensor_3d(uint32_t dst, const void* map, in
       : "memory");
 }
 
+// The same for a map of four dimensions.
+__device__ inline void cp_async_bulk_tensor_4d(uint32_t dst, const void* map, int32_t c0,
+                                               int32_t c1, int32_t c2, int32_t c3, uint32_t bar,
+                                               uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(dst),
+      "l"(map), "r"(c0), "r"(c1), "r"(c2), "r"(c3), "r"(bar), "l"(policy)
+      : "memory");
+}
+
 // cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2
 //     .L2::cache_hint  [dst], [map, {c0, c1, c2}], [bar], policy;                 PTX 8.6, sm_100a
 // dst in this CTA; bar, a shared::cluster address, in this CTA or the other of its pair.

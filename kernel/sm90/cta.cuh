@@ -144,7 +144,7 @@ __device__ bool has_row_terms(const Sm90Params& p) {
 }
 template <typename Tile>
 __device__ bool has_linear_weight_scales(const Sm90Params& p) {
-  return !Tile::kPlain && p.weight_scales_linear != 0;
+  return !Tile::kPlain && !Tile::kPacked && p.weight_scales_linear != 0;
 }
 template <typename Tile>
 __device__ bool has_linear_token_scales(const Sm90Params& p) {
@@ -157,7 +157,7 @@ __device__ uint32_t log2_steps_per_scale_tile(const Sm90Params& p) {
 }
 template <typename Tile>
 __device__ bool k_ends_inside_step(const Sm90Params& p) {
-  return !Tile::kPlain && p.k % kScaleTileK != 0;
+  return !Tile::kPlain && !Tile::kPacked && p.k % kScaleTileK != 0;
 }
 
 // The argument of an entry for gated products.

@@ -30,6 +30,7 @@
 #include "kernel/sm90/load.cuh"
 #include "kernel/sm90/multiply.cuh"
 #include "kernel/sm90/multiply_a16.cuh"
+#include "kernel/sm90/multiply_packed.cuh"
 #include "kernel/sm90/params.h"
 #include "kernel/sm90/sums/even.cuh"
 #include "kernel/sm90/sums/exchange.cuh"
@@ -272,7 +273,11 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
     }
     const Cta90<Tile> cta = make_cta<Tile>(p, smem, index);
     if constexpr (Tile::kNaturalTokens) {
-      multiply_a16(cta, warp, lane, position, sums);
+      if constexpr (Tile::kPacked) {
+        multiply_packed(cta, warp, lane, position, sums);
+      } else {
+        multiply_a16(cta, warp, lane, position, sums);
+      }
       warp = warp_number();
       if (!Tile::kSeveralTiles) index = first_tile<Tile>(p);
     } else {

@@ -66,9 +66,27 @@ __device__ uint32_t scale_tiles(const Sm90Params& p, uint32_t steps) {
   return (steps + shift) >> shift;
 }
 
+// Bytes of a packed unit, by the elements that share a scale.
+template <typename Tile>
+__device__ uint32_t packed_unit_bytes(const Sm90Params& p) {
+  return log2_steps_per_scale_tile<Tile>(p) != 0 ? kPackedUnitBytesOf32 : kPackedUnitBytes;
+}
+
+// A box of the map has the units of a k-block for each 64 weights. Beyond N and K it has zeros.
+template <typename Tile>
+__device__ void load_packed(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t bar) {
+  constexpr uint32_t kBlocks = Tile::kWeights / kPackedRows;
+  const uint32_t bytes = kBlocks * Tile::kSteps * packed_unit_bytes<Tile>(cta.p);
+  ptx::mbarrier_arrive_expect_tx(bar, bytes);
+  ptx::cp_async_bulk_tensor_4d(
+      cta.weights(at), &cta.p.weights, 0, (cta.stage_begin + i) * (2 * Tile::kSteps),
+      cta.tile.weight_tile * kBlocks, cta.tile.batch, bar, ptx::kEvictFirst);
+}
+
 // `bar` counts the bytes of the k-block.
 template <typename Tile>
 __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t bar) {
+  if constexpr (Tile::kPacked) return load_packed(cta, i, at, bar);
   const Sm90Params& p = cta.p;
   const uint32_t stage = cta.stage_begin + i;
   const uint32_t scale_bytes = scale_tiles<Tile>(p, cta.steps(i)) * kScaleTileBytes;
@@ -203,10 +221,11 @@ __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlo
 
 // Rows of a TMA box for tokens straight from A (host/family/sm90.cc). If a problem has fewer tokens
 // than a wide tile, a box has no other rows: writing zeros for them took longer than loading rows.
-// For 40 tokens in a tile of 128 it took twice the time of 128 tokens (docs/notebook.md).
+// For 40 tokens in a tile of 128 it took twice the time of 128 tokens (docs/notebook.md), and with
+// packed weights one token in a tile of 32 took 1.3 times the time of 16.
 template <typename Tile>
 __device__ uint32_t rows_of_box(const Sm90Params& p) {
-  return Tile::kTokens < kTokensOfClippedBox ? Tile::kTokens : min(p.m, Tile::kTokens);
+  return clips_box(Tile::kTokens, Tile::kPacked) ? min(p.m, Tile::kTokens) : Tile::kTokens;
 }
 
 // `threads` consumers zero the rows beyond the box once, before the first k-block, so that stale

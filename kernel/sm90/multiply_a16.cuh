@@ -139,21 +139,11 @@ __device__ bool load_mxfp4_scales(const A16Lane& lane, uint32_t stage, uint32_t 
   return !__any_sync(0xFFFFFFFF, (all & 0x80808080) != 0);
 }
 
-// A part is decoded while the wgmmas of the previous part run; multiply_step says which form of
-// code ptxas needs. Then the codes of the next part are loaded from `row`.
+// Multiplies a decoded part of a k-block, four steps of 16, by the tokens.
 template <typename Tile, typename Operand, uint32_t kBlockStep>
-__device__ void multiply_a16_step(const Cta90<Tile>& cta, uint32_t row, const uint32_t (&scales)[2],
-                                  uint32_t lane, bool first, bool near, A16CodesOf<Tile>& codes,
-                                  TokenSlot<Tile>& slot, float (&sums)[Tile::kTokens / 2]) {
+__device__ void issue_part(const Cta90<Tile>& cta, const uint32_t (&a)[4][4], uint32_t lane,
+                           bool first, TokenSlot<Tile>& slot, float (&sums)[Tile::kTokens / 2]) {
   constexpr uint32_t kStep = kBlockStep % Tile::kSlotSteps;
-  uint32_t a[4][4];
-  if constexpr (Tile::kMxfp4) {
-    decode_mxfp4_step<kBlockStep>(codes, scales, near, a);
-  } else {
-    decode_a16_piece<Operand, 0>(codes, scales, a[0], a[1]);
-    decode_a16_piece<Operand, 1>(codes, scales, a[2], a[3]);
-  }
-  if (kBlockStep < 3) load_a16_codes<Tile>(row, kBlockStep + 1, codes);
   if (kStep == 0) ptx::mbarrier_wait(cta.tokens_full(slot.at.stage), slot.at.parity);
   const uint32_t b = static_cast<uint32_t>(wgmma_descriptor(cta.tokens(0))) +
                      slot.at.stage * (Tile::kSlotBytes / 16) + kStep * (Tile::kSubTileBytes / 16);
@@ -169,6 +159,23 @@ __device__ void multiply_a16_step(const Cta90<Tile>& cta, uint32_t row, const ui
     slot.before = slot.at.stage;
     slot.at.advance(kBlockStep == 3 ? Tile::kSlotsPerStage * (Tile::kGroups - 1) + 1 : 1);
   }
+}
+
+// A part is decoded while the wgmmas of the previous part run; multiply_step says which form of
+// code ptxas needs. Then the codes of the next part are loaded from `row`.
+template <typename Tile, typename Operand, uint32_t kBlockStep>
+__device__ void multiply_a16_step(const Cta90<Tile>& cta, uint32_t row, const uint32_t (&scales)[2],
+                                  uint32_t lane, bool first, bool near, A16CodesOf<Tile>& codes,
+                                  TokenSlot<Tile>& slot, float (&sums)[Tile::kTokens / 2]) {
+  uint32_t a[4][4];
+  if constexpr (Tile::kMxfp4) {
+    decode_mxfp4_step<kBlockStep>(codes, scales, near, a);
+  } else {
+    decode_a16_piece<Operand, 0>(codes, scales, a[0], a[1]);
+    decode_a16_piece<Operand, 1>(codes, scales, a[2], a[3]);
+  }
+  if (kBlockStep < 3) load_a16_codes<Tile>(row, kBlockStep + 1, codes);
+  issue_part<Tile, Operand, kBlockStep>(cta, a, lane, first, slot, sums);
 }
 
 // Works like multiply().

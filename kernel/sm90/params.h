@@ -6,15 +6,19 @@
 #include "kernel/common/gate.h"
 #include "kernel/common/groups.h"
 #include "kernel/common/operand_format.h"
+#include "kernel/common/packed.h"
 #include "kernel/common/params.h"
 #include "kernel/common/scale_tile.h"
 
 namespace nvfp4 {
 
 constexpr uint32_t kSm90StageK = 256;  // split-K and padding use multiples of this
-// Tiles of up to this many tokens load 16-bit tokens in boxes with no more rows than there are
-// tokens.
+// Tiles of at least this many tokens load 16-bit tokens in boxes with no more rows than there are
+// tokens, and so does every tile of packed weights.
 constexpr uint32_t kTokensOfClippedBox = 64;
+NVFP4_HOST_DEVICE constexpr bool clips_box(uint32_t tile_tokens, bool packed) {
+  return packed || tile_tokens >= kTokensOfClippedBox;
+}
 // Number of token rows in a TMA box of a grouped product. Several small boxes fill a tile, so that
 // a group with few rows loads few rows of other groups and few zeros for rows beyond M.
 NVFP4_HOST_DEVICE constexpr uint32_t rows_of_grouped_box(uint32_t tile_tokens) {

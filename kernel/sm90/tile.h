@@ -83,6 +83,11 @@ template <typename Tile>
 using Sm90Gated = Sm90WideTile<Tile::kWeights, Tile::kTokens, Tile::kTokenType,
                                Sm90GatedRow<Tile::kWeights, Tile::kTokens, Tile::kTokenType>>;
 
+// A tile in the entries for packed weights (multiply_packed.cuh).
+template <typename Tile>
+using Sm90Packed = Sm90WideTile<Tile::kWeights, Tile::kTokens, Tile::kTokenType,
+                                Sm90PackedRow<Tile::kWeights, Tile::kTokens>>;
+
 // What each operation (kernel/common/operations.h) makes of a tile.
 template <typename Tile>
 using Sm90_any = Tile;
@@ -100,5 +105,11 @@ template <typename Tile>
 using Sm90_gated_plain = Sm90Plain<Sm90Gated<Tile>>;
 template <typename Tile>
 using Sm90_grouped_gated = Sm90Grouped<Sm90Gated<Tile>>;
+template <typename Tile>
+using Sm90_packed = Sm90Packed<Tile>;
+template <typename Tile>
+using Sm90_packed_plain = Sm90Plain<Sm90Packed<Tile>>;
+template <typename Tile>
+using Sm90_packed_mxfp4 = Sm90Mxfp4<Sm90Packed<Tile>>;
 
 }  // namespace nvfp4

@@ -54,6 +54,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr bool kGrouped = false;
   static constexpr bool kGated = false;
   static constexpr uint32_t kTokenStep = kTokens;  // rows of one token tile, as it is numbered
+  static constexpr bool kPacked = false;
   static constexpr uint32_t kColumnsOfD = kWeights;
   static constexpr bool kStoresByTma = false;
   static constexpr uint32_t kAccumulators = 1;

@@ -24,6 +24,7 @@ struct Sm90WideRow;
   template <>                                                                                     \
   struct Sm90WideRow<weights, tokens, Sm90Tokens::source == Sm90Tokens::natural> {                \
     static constexpr bool kGated = false;                                                         \
+    static constexpr bool kPacked = false;                                                        \
     static constexpr Sm90Tokens kSource = Sm90Tokens::source;                                     \
     static constexpr Sm90Sums kSums = Sm90Sums::sums;                                             \
     static constexpr uint32_t kGroups = groups;                                                   \
@@ -56,6 +57,17 @@ struct Sm90GatedRow;
   };
 #include "kernel/sm90/tiles.def"
 
+// The same tile in the entries for packed weights, whose tokens are natural.
+template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile>
+struct Sm90PackedRow;
+#define SM90_PACKED_TILE(weights, tokens, stages, ...)                         \
+  template <>                                                                  \
+  struct Sm90PackedRow<weights, tokens> : Sm90WideRow<weights, tokens, true> { \
+    static constexpr bool kPacked = true;                                      \
+    static constexpr uint32_t kStages = stages;                                \
+  };
+#include "kernel/sm90/tiles.def"
+
 template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile,
           Sm90TokenType kType = Sm90TokenType::nvfp4,
           typename RowOfTile =
@@ -66,6 +78,7 @@ struct Sm90WideTile : RowOfTile {
   using Row::kGated;
   using Row::kGroups;
   using Row::kLoaderRegisters;
+  using Row::kPacked;
   using Row::kRowsPerPass;
   using Row::kSlots;
   using Row::kSlotSteps;
@@ -122,9 +135,11 @@ struct Sm90WideTile : RowOfTile {
   static constexpr uint32_t kPartials = kPushesSums ? kGroups : 1;
   static constexpr uint32_t kStepWords = 2;  // decoded at once, of 8 in a k-block
 
-  static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
+  // Codes and scales of packed weights lie together; those in MXFP4 have fewer bytes.
+  static constexpr uint32_t kWeightBytes =
+      kPacked ? kWeights / kPackedRows * kSteps * kPackedUnitBytes : kWeights * kK / 2;
   static constexpr uint32_t kHalfScaleBytes = kSteps * kScaleTileBytes;  // of 128 rows
-  static constexpr uint32_t kScaleBytes = kHalves * kHalfScaleBytes;
+  static constexpr uint32_t kScaleBytes = kPacked ? 0 : kHalves * kHalfScaleBytes;
 
   // A warp's fragment has two rows of eight weights: neighbours, or of a gated product the same
   // eight of b and of b2, so that a lane has both sums of an element. From one row to the other:
@@ -210,6 +225,7 @@ struct Sm90WideTile : RowOfTile {
                     (kMaxSharedBytes - 1024 - kSlots * kSlotBytes - kPushedBytes) / kStageBytes,
                 "as many stages as fit beside the slots, the sums and 1,024 bytes of barriers");
   static_assert(kSteps % kSlotSteps == 0);
+  static_assert(!kPacked || (kNaturalTokens && !kGated && kSteps * kScaleTileK == kK));
   static_assert(kSlots > kSlotsPerStage * (kGroups - 1) + 1,
                 "a slot is given back when its group's next one is in use");
   // A barrier shows only the parity of its phase, so a group must not begin to wait for a phase
