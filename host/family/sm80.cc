@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "host/base/operand_format.h"
+#include "host/base/packing.h"
 #include "host/base/size.h"
 #include "host/family/params.h"
 #include "host/problem/fields.h"
@@ -44,6 +45,8 @@ constexpr int64_t kTrip = 1730, kTripOf16 = 2475;
 // Time for an SM to issue a k-block of a warp, the share of each token in it, and the second half
 // of a tile's tokens. CTAs of eight warps take a sixteenth more.
 constexpr int64_t kIssueF16 = 323, kIssueBf16 = 344, kIssueToken = 2, kIssueHalf = 70;
+// The first two with packed weights, of bf16 tokens by times of an H200 (2026-11-29).
+constexpr int64_t kIssuePackedF16 = 270, kIssuePackedBf16 = 260;
 // Bytes arrive at 69 % of the memory's rate.
 constexpr int64_t kBytesPercent = 145;
 // Partial sums go to the first CTA of a cluster: a cost per cluster and per partition. Otherwise a
@@ -77,8 +80,10 @@ int64_t clocks_of_bytes(const Architecture& arch, int64_t bytes) {
 }
 
 // Time for an SM to issue a k-block of one of its warps, when it has many.
-int64_t clocks_of_block(const Variant& v, int64_t rows) {
-  const int64_t issue = (v.a_type == NVFP4_TYPE_F16 ? kIssueF16 : kIssueBf16) + rows * kIssueToken +
+int64_t clocks_of_block(const Variant& v, int64_t rows, bool packed) {
+  const int64_t f16 = packed ? kIssuePackedF16 : kIssueF16;
+  const int64_t bf16 = packed ? kIssuePackedBf16 : kIssueBf16;
+  const int64_t issue = (v.a_type == NVFP4_TYPE_F16 ? f16 : bf16) + rows * kIssueToken +
                         (v.tile_tokens > 8 ? kIssueHalf : 0);
   return v.threads > 128 ? issue + issue / 16 : issue;
 }
@@ -111,7 +116,7 @@ Clocks clocks(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant&
   const int64_t room = ctas_of_sm(v, shared_bytes_of(v, how.m, cluster), arch);
   const int64_t ctas = ceil_div(how.tiles * how.partitions, arch.sm_count - empty_sms(cluster));
   const int64_t waves = ceil_div(ctas, room), last = ctas - (waves - 1) * room;
-  const int64_t block = clocks_of_block(v, rows);
+  const int64_t block = clocks_of_block(v, rows, has_packed_weights(g));
   const int64_t least = v.tile_tokens > 8 ? kTripOf16 : kTrip;
   const auto trip = [&](int64_t at_once) { return std::max(least, at_once * warps * block); };
   const int64_t issued = trips * ((waves - 1) * trip(room) + trip(last));
@@ -239,6 +244,11 @@ void set_grouped(const nvfp4_gemm_desc& g, const Plan& plan, Sm80GroupedParams* 
   if (plan.gated) p->gate = make_gate(g);
 }
 
+int64_t weight_batch_bytes(const nvfp4_gemm_desc& g, const Plan& plan) {
+  if (!plan.packed) return g.b_batch_stride / 2;
+  return find_packing(g.b_packing)->stride_bytes(g.b_batch_stride, g.operand_format);
+}
+
 nvfp4_status make_params(const Driver&, const nvfp4_gemm_desc& g, const Plan& plan,
                          KernelParams* params) {
   Sm80GroupedParams* const grouped = params->make<Sm80GroupedParams>();
@@ -246,7 +256,7 @@ nvfp4_status make_params(const Driver&, const nvfp4_gemm_desc& g, const Plan& pl
   set_addresses(g, p);
   const bool batches = g.l > 1;
   p->weight_row_bytes = g.b_ld / 2;
-  p->weight_batch_bytes = batches ? g.b_batch_stride / 2 : 0;
+  p->weight_batch_bytes = batches ? weight_batch_bytes(g, plan) : 0;
   p->weight_scales_batch_bytes = weight_scales(g, plan).batch_bytes;
   p->token_row_bytes = g.a_ld * 2;
   p->token_batch_bytes = batches ? g.a_batch_stride * 2 : 0;
@@ -273,9 +283,9 @@ nvfp4_status replace_addresses(const Driver&, const nvfp4_gemm_desc&, const nvfp
   return NVFP4_SUCCESS;
 }
 
-// One kernel computes all single products, another all grouped ones.
+// One kernel computes all single products, one those with packed weights, one all grouped ones.
 Operation operation(const Plan& plan, const KernelParams&) {
-  return operation_of(plan.grouped, plan.gated);
+  return plan.packed ? kOperation_packed : operation_of(plan.grouped, plan.gated);
 }
 
 const char* add_entry(const Architecture& arch, const Variant& v) {

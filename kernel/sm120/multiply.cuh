@@ -9,6 +9,7 @@
 #include "kernel/common/ring.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
+#include "kernel/ptx/ldmatrix.cuh"
 #include "kernel/ptx/mma_scaled.cuh"
 #include "kernel/sm120/cta.cuh"
 

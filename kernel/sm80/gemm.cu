@@ -30,21 +30,42 @@
 #include "kernel/sm80/decode.cuh"
 #include "kernel/sm80/load.cuh"
 #include "kernel/sm80/multiply.cuh"
+#include "kernel/sm80/packed.cuh"
 #include "kernel/sm80/params.h"
 #include "kernel/sm80/sums.cuh"
 #include "kernel/sm80/tile.h"
 
 namespace nvfp4 {
 
+// The weights in the order of a checkpoint. Packed ones have a struct of their own (packed.cuh).
+template <typename Tile, typename Operand>
+struct Sm80PlainWay {
+  using Source = Sm80Source<Tile, Operand>;
+  using Lane = Sm80Lane<Tile>;
+  using Powers = Sm80Powers;
+
+  static __device__ void multiply(const Lane& at, const Powers& by, uint32_t stage,
+                                  uint32_t elements, uint32_t lane, Sm80Sums<Tile>& sums) {
+    multiply_block<Tile, Operand>(at, by, stage, elements, lane, sums);
+  }
+  static __device__ uint32_t log2_of_scale(const Sm80Params& p) {
+    return nvfp4::log2_of_scale<Operand>(p);
+  }
+  static __device__ void load(const Sm80Cta<Tile>& cta, const Source& source, uint32_t stage,
+                              uint32_t lane) {
+    load_weights_80(cta, source, stage, lane);
+  }
+};
+
 // An iteration multiplies a k-block and loads the one that takes its stage; the first kStages
 // iterations only load. An iteration commits a group of copies even if it is empty, so that every
 // wait counts alike. Weights that no earlier grid writes are loaded before that grid has ended.
-template <typename Tile, typename Operand>
+template <typename Tile, typename Way>
 __device__ void multiply_80(const Sm80Cta<Tile>& cta, uint32_t ring, uint32_t warp, uint32_t lane,
                             Sm80Sums<Tile>& sums) {
-  const Sm80Lane<Tile> at(cta, ring, lane, log2_of_scale<Operand>(cta.p));
-  const Sm80Powers by;
-  Sm80Source<Tile, Operand> source(cta, warp, lane);
+  const typename Way::Lane at(cta, ring, lane, Way::log2_of_scale(cta.p));
+  const typename Way::Powers by;
+  typename Way::Source source(cta, warp, lane);
   const bool early = cta.p.weights_are_static != 0;
   const int32_t blocks = static_cast<int32_t>(cta.blocks);
   constexpr int32_t kAhead = Tile::kStages * Tile::kWarps;
@@ -56,12 +77,12 @@ __device__ void multiply_80(const Sm80Cta<Tile>& cta, uint32_t ring, uint32_t wa
       ptx::cp_async_wait_group<Tile::kStages - 1>();
       __syncwarp();  // the copies of the other lanes have arrived, too
       const uint32_t begin = (cta.first_block + i) * kSm80BlockK;
-      multiply_block<Tile, Operand>(at, by, stage, cta.p.k - begin, lane, sums);
+      Way::multiply(at, by, stage, cta.p.k - begin, lane, sums);
       __syncwarp();  // all lanes have read the stage
     }
     const bool more = i + kAhead < blocks;
     if (i == first && !early) ptx::griddepcontrol_wait();
-    if (more) load_weights_80(cta, source, ring + stage, lane);
+    if (more) Way::load(cta, source, ring + stage, lane);
     if (i == first && early) ptx::griddepcontrol_wait();
     if (more) load_tokens_80(cta, source, ring + stage, lane);
     source.advance(cta.p);
@@ -107,13 +128,19 @@ __device__ void sum_tile(const Sm80Cta<typename Variant::Tile>& cta, uint32_t ri
   using Tile = typename Variant::Tile;
   constexpr Sm80Type kType = Variant::kType;
   Sm80Sums<Tile> sums = {};
-  bool ue8m0 = false;
-  if constexpr (kSm80TakesUe8m0 && Tile::kUe8m0Weights && kType == Sm80Type::bf16) {
-    ue8m0 = cta.p.log2_of_ue8m0 != 0;
-    if (ue8m0) multiply_80<Tile, Sm80Ue8m0>(cta, ring, warp, lane, sums);
+  if constexpr (Variant::kPacked) {
+    multiply_80<Tile, Sm80PackedWay<Tile, Sm80PackedOperand<kType>>>(cta, ring, warp, lane, sums);
+  } else {
+    bool ue8m0 = false;
+    if constexpr (kSm80TakesUe8m0 && Tile::kUe8m0Weights && kType == Sm80Type::bf16) {
+      ue8m0 = cta.p.log2_of_ue8m0 != 0;
+      if (ue8m0) multiply_80<Tile, Sm80PlainWay<Tile, Sm80Ue8m0>>(cta, ring, warp, lane, sums);
+    }
+    if (!ue8m0) {
+      multiply_80<Tile, Sm80PlainWay<Tile, Sm80Operand<kType>>>(cta, ring, warp, lane, sums);
+    }
+    apply_nan_rows(sums);
   }
-  if (!ue8m0) multiply_80<Tile, Sm80Operand<kType>>(cta, ring, warp, lane, sums);
-  apply_nan_rows(sums);
   put_sums_80(sums, ring, lane);
 }
 

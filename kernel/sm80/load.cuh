@@ -45,6 +45,9 @@ struct Sm80Source {
     return kSm80BlockK >> (log2_of_scale<Operand>(p) + 2);
   }
   __device__ bool whole(const Sm80Params& p) const { return (block + 1) * kSm80BlockK <= p.k; }
+  static __device__ uint32_t swizzle(uint32_t line, uint32_t row) {
+    return sm80_token_swizzle(line, row);
+  }
   __device__ void advance(const Sm80Params& p) {
     block += Tile::kWarps;
     codes += Tile::kWarps * kSm80CodeRowBytes;
@@ -166,20 +169,21 @@ __device__ void load_weights_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile,
   }
 }
 
-template <typename Tile, typename Operand>
-__device__ void load_tokens_80(const Sm80Cta<Tile>& cta, const Sm80Source<Tile, Operand>& source,
-                               uint32_t stage, uint32_t lane) {
-  constexpr uint32_t kLanes = Sm80Source<Tile, Operand>::kTokenLanes, kRows = 32 / kLanes;
+template <typename Tile, typename Source>
+__device__ void load_tokens_80(const Sm80Cta<Tile>& cta, const Source& source, uint32_t stage,
+                               uint32_t lane) {
+  constexpr uint32_t kLanes = Source::kTokenLanes, kRows = 32 / kLanes;
   const Sm80Params& p = cta.p;
   const uint32_t row = lane / kLanes, piece = lane % kLanes;
   const bool there = source.block * kSm80BlockK + piece * 8 < p.k;
   const uint8_t* from = there ? source.tokens : p.tokens;
   const int64_t step = there ? kRows * p.token_row_bytes : 0;
   const uint32_t to = stage + kSm80CodeBytes + kSm80ScaleBytes + row * kSm80TokenRowBytes +
-                      (piece ^ sm80_token_swizzle(piece / 8, row)) * 16;
+                      (piece ^ Source::swizzle(piece / 8, row)) * 16;
 #pragma unroll
   for (uint32_t i = 0; i < Tile::kTokens / kRows; ++i, from += step) {
-    ptx::cp_async_16_of_if(to + i * kRows * kSm80TokenRowBytes, from, there ? 16 : 0,
+    const uint32_t own = to ^ Source::swizzle(0, kRows * i) * 16;  // row + 2 i has other low bits
+    ptx::cp_async_16_of_if(own + i * kRows * kSm80TokenRowBytes, from, there ? 16 : 0,
                            row + kRows * i < cta.tokens);
   }
 }

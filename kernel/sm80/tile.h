@@ -13,6 +13,7 @@
 #include <cstdint>
 
 #include "kernel/common/host_device.h"
+#include "kernel/common/packed.h"
 
 namespace nvfp4 {
 
@@ -36,6 +37,9 @@ constexpr uint32_t kSm80SumRowBytes = (kSm80Weights + 4) * 4;
 NVFP4_HOST_DEVICE constexpr uint32_t sm80_token_swizzle(uint32_t line, uint32_t row) {
   return line + row % 2 * 2;
 }
+
+// The same beside packed weights: eight rows of a matrix (ldmatrix) hit eight different banks.
+NVFP4_HOST_DEVICE constexpr uint32_t sm80_packed_token_swizzle(uint32_t row) { return row % 8; }
 
 // For a tile of which `rows` tokens exist.
 NVFP4_HOST_DEVICE constexpr uint32_t sm80_stage_bytes(uint32_t rows) {
@@ -109,6 +113,7 @@ enum class Sm80Type { f16, bf16 };
 template <uint32_t kTokens, uint32_t kWarps, Sm80Type kTokenType, bool kGrouped = false>
 struct Sm80Variant : Sm80Tile<kTokens, kWarps, kGrouped> {
   static constexpr Sm80Type kType = kTokenType;
+  static constexpr bool kPacked = false;
   using Tile = Sm80Tile<kTokens, kWarps, kGrouped>;
   static constexpr uint32_t kK = kSm80BlockK;
   static constexpr uint32_t kCtas = 1;
@@ -140,5 +145,12 @@ template <typename Tile>
 struct Sm80_grouped_gated : Sm80_grouped<Tile> {
   static constexpr uint32_t kColumnsOfD = kSm80HalfWeights;
 };
+// A stage has as many bytes of packed weights as of others.
+template <typename Tile>
+struct Sm80_packed : Tile {
+  static constexpr bool kPacked = true;
+};
+static_assert(kSm80BlockK / kPackedK * kPackedUnitBytes == kSm80CodeBytes + kSm80ScaleBytes &&
+              kSm80Weights == kPackedRows);
 
 }  // namespace nvfp4
