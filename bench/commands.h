@@ -59,13 +59,16 @@ struct TurnsOptions {
   int32_t d_type = NVFP4_TYPE_NVFP4;  // of D with scales
   int replays = 15;
   std::string command = "";  // for the head of the CSV
+  bool every = false;        // other plans than the chosen ones, too
 };
 // Each returns the exit code. D with scales beside D in bf16, without and with nvfp4_quantize after
 // it; a gated product beside the product with the rows of b and b2, alone and with what follows it;
-// fields of the descriptor over the plain product.
+// fields of the descriptor over the plain product; packed weights beside the same in a checkpoint's
+// order and beside cuBLASLt.
 int time_scaled_d(const TurnsOptions& options);
 int time_gated(const TurnsOptions& options);
 int time_fields(const TurnsOptions& options);
+int time_packed(const TurnsOptions& options);
 
 struct GroupedOptions {
   std::string layer;                        // those whose names hold this

@@ -100,6 +100,11 @@ void add_scaled_d(CLI::App* scaled_d, bench::TurnsOptions& o) {
                                                                   {"mxfp4", NVFP4_TYPE_MXFP4}}));
 }
 
+void add_packed(CLI::App* packed, bench::TurnsOptions& o) {
+  add_turns(packed, o);
+  packed->add_flag("--every", o.every, "also time other variants and splits with packed weights");
+}
+
 void add_grouped(CLI::App* grouped, bench::GroupedOptions& o) {
   grouped->add_option("--layer", o.layer,
                       "time only layers whose name contains this, for example eight or deepseek");
@@ -179,6 +184,10 @@ void add_all(Commands& commands) {
                "time gated products beside one product of both matrices and the kernels after it; "
                "CSV to stdout",
                add_turns, bench::time_gated, {{"16x28672x8192", "128x28672x8192"}});
+  commands.add("packed",
+               "time packed weights beside the same in a checkpoint's order and beside cuBLASLt; "
+               "CSV to stdout",
+               add_packed, bench::time_packed, {{"16x4096x7168"}, NVFP4_TYPE_BF16});
   commands.add("fields",
                "time fields of the descriptor against the product without them; CSV to stdout",
                add_turns, bench::time_fields, {{"1x4096x7168", "512x4096x7168"}});
