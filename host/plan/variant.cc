@@ -94,8 +94,8 @@ constexpr Table make_table() {
 #include "kernel/sm80/entries.def"
 #define ENTRY(label, operation) NVFP4_SET_ENTRY(sm120, Sm120, label, operation)
 #include "kernel/sm120/entries.def"
-#define SM90_PACKED_TILE(weights, tokens, stages, f16_clocks, bf16_clocks)        \
-  of.variants[kVariant_sm90_f16_##weights##x##tokens].packed_clocks = f16_clocks; \
+#define SM90_PACKED_TILE(weights, tokens, stages, consumer, loader, f16_clocks, bf16_clocks) \
+  of.variants[kVariant_sm90_f16_##weights##x##tokens].packed_clocks = f16_clocks;            \
   of.variants[kVariant_sm90_bf16_##weights##x##tokens].packed_clocks = bf16_clocks;
 #include "kernel/sm90/tiles.def"
   return of;

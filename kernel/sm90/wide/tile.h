@@ -60,11 +60,13 @@ struct Sm90GatedRow;
 // The same tile in the entries for packed weights, whose tokens are natural.
 template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile>
 struct Sm90PackedRow;
-#define SM90_PACKED_TILE(weights, tokens, stages, ...)                         \
+#define SM90_PACKED_TILE(weights, tokens, stages, consumer, loader, ...)       \
   template <>                                                                  \
   struct Sm90PackedRow<weights, tokens> : Sm90WideRow<weights, tokens, true> { \
     static constexpr bool kPacked = true;                                      \
     static constexpr uint32_t kStages = stages;                                \
+    static constexpr uint32_t kConsumerRegisters = consumer;                   \
+    static constexpr uint32_t kLoaderRegisters = loader;                       \
   };
 #include "kernel/sm90/tiles.def"
 
