@@ -21,11 +21,11 @@ int64_t bytes_between(const void* a, const void* b) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(b) - reinterpret_cast<uintptr_t>(a));
 }
 
-// A stride of 0 would be b repeated, which it is. No kernel reads packed weights of a gated product.
+// A stride of 0 would be b repeated, which it is. No gated kernel reads packed weights.
 bool are_batches(const nvfp4_gemm_desc& g) {
   const int64_t apart = bytes_between(g.b, g.b2);
-  return g.l == 1 && g.b_packing == NVFP4_PACKING_NONE && apart < kStrideBytes &&
-         apart > -kStrideBytes;
+  if (g.b_packing != NVFP4_PACKING_NONE) return false;
+  return g.l == 1 && apart < kStrideBytes && apart > -kStrideBytes;
 }
 
 // Rows begin at 16 bytes.
