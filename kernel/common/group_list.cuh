@@ -16,6 +16,7 @@
 #include "kernel/common/group_list.h"
 #include "kernel/common/groups.cuh"
 #include "kernel/common/offset.h"
+#include "kernel/common/scale_tile.h"
 #include "kernel/ptx/async_copy.cuh"
 #include "kernel/ptx/memory.cuh"
 
