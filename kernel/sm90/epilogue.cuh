@@ -183,7 +183,7 @@ template <typename Tile>
 __device__ GeneralColumns columns_of(const Sm90Params& p, uint32_t batch, uint32_t n) {
   GeneralColumns columns(p, alpha_of<Tile>(p, batch), n, bias_first_of<Tile>(p, batch));
   if constexpr (Tile::kGrouped) {
-    columns.d_scales.tensor_scale = d_tensor_scale_of_group(groups_of<Tile>(p), batch);
+    columns.d_scales.tensor_scale = d_tensor_scale_of_group(groups_of(p), batch);
   }
   return columns;
 }

@@ -22,7 +22,7 @@ __device__ void store_gated_of(const Sm90Params& p, SumRows rows) {
     alphas.of_b = alpha_of<Tile>(p, rows.batch);
     alphas.of_b2 = alpha_of_group(groups_of(p).alpha2, rows.batch, gate.alpha2);
     alphas.bias_first = bias_first_of<Tile>(p, rows.batch);
-    alphas.d_scales.tensor_scale = d_tensor_scale_of_group(groups_of<Tile>(p), rows.batch);
+    alphas.d_scales.tensor_scale = d_tensor_scale_of_group(groups_of(p), rows.batch);
     rows.batch = 0;
   }
   store_gated(p, gate, alphas, rows, kHalvesApart<Tile>, decoding_scale<Tile>(p));
