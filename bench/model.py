@@ -24,13 +24,14 @@ import nvfp4gemm  # noqa: E402
 from decode import Step  # noqa: E402
 from nvfp4gemm.nn import Linear, replace_linear  # noqa: E402
 
-# Words after `kind`: what replace_linear is called with. The first kind is what the others are
-# compared with.
-KINDS = {"bf16": None, "w4a16": {}, "w4a4": {"quantize_input": True}}
+# What replace_linear is called with, and whether its layers are packed. The first kind is what the
+# others are compared with.
+KINDS = {"bf16": (None, False), "w4a16": ({}, False), "w4a16_packed": ({}, True),
+         "w4a4": ({"quantize_input": True}, False)}
 BATCHES, PROMPTS = (1, 8, 32, 64), (512, 2048)
 CONTEXT = 128  # tokens of each sequence before the step that is measured
 TURNS, REPLAYS = 9, 5
-# The logits of W4A16 beside those of the same weights dequantized, both with sums of bf16 tokens.
+# The logits of packed W4A16 beside those of the same weights dequantized, both of bf16 tokens.
 NEAR = 0.1
 COLUMNS = ("work", "sequences", "tokens", "kind", "us", "products_us", "gb")
 
@@ -52,7 +53,7 @@ def config_of(sizes):
         pad_token_id=0, bos_token_id=1, eos_token_id=2)
 
 
-def model_of(config, options):
+def model_of(config, options, pack):
     """The same random weights each time; ours are quantized from them."""
     torch.manual_seed(1)
     with torch.device("cuda"):
@@ -61,6 +62,9 @@ def model_of(config, options):
         torch.set_default_dtype(torch.float32)
     if options is not None:
         replace_linear(model, skip=["lm_head"], **options)
+    for layer in model.modules() if pack else ():
+        if isinstance(layer, Linear):
+            layer.pack()
     gc.collect()
     torch.cuda.empty_cache()
     return model
@@ -74,7 +78,7 @@ def tokens_of(sequences, length, vocabulary):
 @torch.no_grad()
 def verify(config):
     """Of ours beside a model of the same weights, dequantized."""
-    ours, exact = model_of(config, {}), model_of(config, None)
+    ours, exact = model_of(config, {}, True), model_of(config, None, False)
     for name, layer in ours.named_modules():
         if isinstance(layer, Linear):
             exact.get_submodule(name).weight.data.copy_(layer.packed().dequantize())
@@ -178,13 +182,13 @@ def main():
             ("model", f"Llama, {sizes.layers} layers, {sizes.hidden} x {sizes.intermediate}, "
                       f"{sizes.heads} heads, {sizes.kv_heads} of keys; random weights"),
             ("context", f"{CONTEXT} tokens of each sequence before a decoding step"),
-            ("verified", f"logits {lacks:.4f} off those of the same weights dequantized")):
+            ("verified", f"packed: logits {lacks:.4f} off those of the same weights dequantized")):
         print(f"# {name:9} {value}")
     print(*COLUMNS, sep=",")
     models, own = {}, {}
-    for kind, options in KINDS.items():
+    for kind, how in KINDS.items():
         before = torch.cuda.memory_allocated()
-        models[kind] = model_of(config, options)
+        models[kind] = model_of(config, *how)
         own[kind] = torch.cuda.memory_allocated() - before
     for sequences in BATCHES:
         cell(models, own, "decode", sequences, CONTEXT, config)

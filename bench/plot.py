@@ -151,7 +151,8 @@ def draw_grouped(figure, rows):
 
 
 # Kinds of weights and tokens in bench/model.py, and their colours.
-MODEL_KINDS = {"w4a16": ("4-bit weights, bf16 tokens", "C0"),
+MODEL_KINDS = {"w4a16_packed": ("packed 4-bit weights, bf16 tokens", "C2"),
+               "w4a16": ("4-bit weights, bf16 tokens", "C0"),
                "w4a4": ("4-bit weights, 4-bit tokens", "C1")}
 
 

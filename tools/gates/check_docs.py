@@ -441,12 +441,13 @@ def check_goals(rows):
 
 
 def check_llama(rows):
-    """Of each work the step with bf16 weights in ms, and of both kinds of tokens times as fast,
-    the step and its products alone; then GB with bf16 and with 4-bit weights."""
+    """Of each work the step with bf16 weights in ms, and of each other kind times as fast, the
+    step and its products alone; then GB with bf16 and with 4-bit weights."""
     import plot
     table = plot.read(sorted(glob.glob(f"{ROOT}/bench/results/llama-h200-*.csv"))[-1])[1]
+    kinds = [kind for kind in plot.MODEL_KINDS if plot.of_model(table, kind, "us")]
     slow, gb = (plot.of_model(table, "bf16", column) for column in ("us", "gb"))
-    faster = [plot.faster_model(table, kind, column) for kind in ("w4a16", "w4a4")
+    faster = [plot.faster_model(table, kind, column) for kind in kinds
               for column in ("us", "products_us")]
     expected = [[f"{ms / 1e3:.1f}", *(f"{ratio:.2f}" for ratio in ratios),
                  f"{bf16:.1f}", f"{ours:.1f}"] for ms, ratios, bf16, ours in zip(
