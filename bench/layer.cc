@@ -142,14 +142,18 @@ Layer::Layer(const Gpu& gpu, const Model& model, int64_t tokens)
     steps_.push_back(std::move(step));
   }
   for (const auto& step : steps_) {
-    uint64_t bytes = 0;
-    nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
-    g.m = tokens, g.n = step->product.n, g.k = step->product.k, g.l = 1;
-    g.a_ld = g.b_ld = g.k, g.d_ld = g.c_ld = g.n;
-    g.a_scale_layout = g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
-    g.d_type = NVFP4_TYPE_BF16, g.alpha = 1;
-    check(nvfp4_gemm_workspace_bytes(&g, gpu.info.compute_capability(), &bytes));
-    workspace_bytes_ = std::max(workspace_bytes_, bytes);
+    for (const int32_t a_type : {NVFP4_TYPE_NONE, NVFP4_TYPE_BF16}) {
+      uint64_t bytes = 0;
+      nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
+      g.m = tokens, g.n = step->product.n, g.k = step->product.k, g.l = 1;
+      g.a_type = a_type, g.a_ld = g.b_ld = g.k, g.d_ld = g.c_ld = g.n;
+      g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+      if (a_type == NVFP4_TYPE_NONE) g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+      if (step->c) g.c = step->c, g.c_type = NVFP4_TYPE_BF16, g.beta = 1;
+      g.d_type = NVFP4_TYPE_BF16, g.alpha = 1;
+      check(nvfp4_gemm_workspace_bytes(&g, gpu.info.compute_capability(), &bytes));
+      workspace_bytes_ = std::max(workspace_bytes_, bytes);
+    }
   }
   if (workspace_bytes_) workspace_ = buffer(int64_t(workspace_bytes_));
 }
@@ -202,8 +206,7 @@ void Layer::multiply(const Step& s, bool bf16_tokens, CUstream stream) {
   }
   g.d = s.d, g.d_ld = g.n, g.d_type = NVFP4_TYPE_BF16, g.alpha = 1;
   if (s.c) g.c = s.c, g.c_ld = g.n, g.c_type = NVFP4_TYPE_BF16, g.beta = 1;
-  g.workspace = bf16_tokens ? nullptr : workspace_;
-  g.workspace_bytes = bf16_tokens ? 0 : workspace_bytes_;
+  g.workspace = workspace_, g.workspace_bytes = workspace_bytes_;
   g.pdl = NVFP4_PDL_ON_STATIC_WEIGHTS;
   check(nvfp4_gemm_run(&g, stream));
 }
