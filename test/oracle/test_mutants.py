@@ -171,7 +171,7 @@ class Images(unittest.TestCase):
         mutant.test, mutant.filter = test, name
         wanted = copies.images_of(mutant, copies.Loaded(log), reach.Tree())
         return {image for image in ("gemm_sm100.ptx", "gemm_sm90.ptx", "quantize.ptx",
-                                    "quantize_sm100.ptx", copies.OVERLAP) if wanted(image)}
+                                    "quantize_sm100.ptx") if wanted(image)}
 
     def test_tiles_are_those_of_the_log(self):
         self.assertEqual(copies.Loaded(self.LOG).tiles, ["64x1", "f16_64x16"])
@@ -201,10 +201,6 @@ class Images(unittest.TestCase):
             self.wanted("kernel/quantize/matrix.cuh", hopper,
                         "nvfp4: quantizer compute_90 PTX: cuLibraryGetKernel succeeds\n"),
             {"quantize.ptx"})
-
-    def test_a_test_of_the_other_build_has_that_alone(self):
-        self.assertEqual(self.wanted("kernel/sm100/load.cuh", "nvfp4_test", None,
-                                     f"256x256 {copies.OVERLAP_TESTS} is right"), {copies.OVERLAP})
 
     def test_a_library_without_the_tile_is_told_from_a_wrong_one(self):
         refusal = ("nvfp4: NVFP4_STATUS_IMAGE_LOAD: cuLibraryGetKernel refuses the compute_90a PTX "
