@@ -251,10 +251,10 @@ TEST_CASE("each function asks of the driver exactly this", "[calls]") {
   const std::string mode = "cuThreadExchangeStreamCaptureMode\n";
   std::string prepare = site + mode;
   // Three entries each, plain, general and of D with scales, or two, a product and the sum of its K
-  // partitions. Two tiles have two for groups and one for gated products, one of them one for both.
+  // partitions. Each tile has two for groups; two have one for gated products, one of them for both.
   // Three tiles of mma.sync have one for groups, which stands for gated ones, too.
   const size_t entries =
-      3 * gemm_test::variants().size() + 2 * 3 + 1 + 2 * gemm_test::half_variants().size() + 2 * 3;
+      5 * gemm_test::variants().size() + 2 + 1 + 2 * gemm_test::half_variants().size() + 2 * 3;
   for (size_t i = 0; i < entries; ++i) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
   prepare += mode + mode;
   for (int kernel = 0; kernel < 26; ++kernel) prepare += "cuKernelGetFunction\ncuFuncLoad\n";

@@ -277,10 +277,11 @@ std::string group_of(const std::string& word, RunOptions::RowsOfGroups& value) {
 CLI::Option* add_groups(CLI::App& app, RunOptions& options,
                         const std::vector<CLI::Option*>& problem) {
   CLI::Option* groups =
-      support::add_list(app, "--groups", options.groups,
-                        "rows of each group, such as 3,0,20 or 4x256 (256 groups of 4), instead of "
-                        "--m and --l; every group has its own B",
-                        group_of)
+      support::add_list(
+          app, "--groups", options.groups,
+          "rows of each group, such as 3,0,20 or 4x256 (256 groups of 4), for --m and "
+          "--l; each has its own B",
+          group_of)
           ->type_name("INT");
   app.add_option("--capacity", options.capacity,
                  "with --groups: each group has room for so many rows (NVFP4_ROWS_COUNTS)")

@@ -266,7 +266,7 @@ def _capability(_):
     return major.value, minor.value
 
 
-compiler = types.SimpleNamespace(is_compiling=lambda: False)
+compiler = types.SimpleNamespace(is_compiling=lambda: False, is_dynamo_compiling=lambda: False)
 autograd = types.SimpleNamespace(graph=types.SimpleNamespace(increment_version=_increment_version),
                                  forward_ad=types.SimpleNamespace(_current_level=-1))
 _C = types.SimpleNamespace(
