@@ -149,7 +149,7 @@ Layer::Layer(const Gpu& gpu, const Model& model, int64_t tokens)
       g.a_type = a_type, g.a_ld = g.b_ld = g.k, g.d_ld = g.c_ld = g.n;
       g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
       if (a_type == NVFP4_TYPE_NONE) g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
-      if (step->c) g.c = step->c, g.c_type = NVFP4_TYPE_BF16, g.beta = 1;
+      if (step->c) g.c_type = NVFP4_TYPE_BF16, g.beta = 1;
       g.d_type = NVFP4_TYPE_BF16, g.alpha = 1;
       check(nvfp4_gemm_workspace_bytes(&g, gpu.info.compute_capability(), &bytes));
       workspace_bytes_ = std::max(workspace_bytes_, bytes);

@@ -403,8 +403,8 @@ void add_quantize(CLI::App& app, QuantizeOptions& options) {
                       "which element the largest of a block becomes: 6, or the better of 6 and 4");
   add_choice<int32_t>(*quantize, "--pack", options.packing,
                       {{"none", NVFP4_PACKING_NONE}, {"90", NVFP4_PACKING_SM90_1}}, "none",
-                      "also write PREFIX.packed.npy, codes and scales in the order of the kernels "
-                      "for this compute capability; nvfp4 run --b-quantized then multiplies by it");
+                      "also write PREFIX.packed.npy for nvfp4 run --b-quantized: the order of "
+                      "the kernels for 9.0");
   quantize->footer("Example:\n  nvfp4 quantize w.npy --out w --layout linear");
 }
 

@@ -15,7 +15,6 @@ from weakref import WeakValueDictionary
 
 from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
 import torch
-from torch.autograd import forward_ad as _forward_ad
 
 from nvfp4gemm import _device, abi
 from nvfp4gemm._arrays import Torch
@@ -35,6 +34,7 @@ _MOST_ALIKE = 4  # whose arguments are the same, and torch's modes are not
 _UNIT = 256  # bytes, of the parts of x in the memory of a call
 _tables: WeakValueDictionary[Any, Table] = WeakValueDictionary()
 _modes = torch._C._len_torch_dispatch_stack
+_forward_ad = torch.autograd.forward_ad
 _empty = _device._empty  # type: ignore[attr-defined]
 
 
