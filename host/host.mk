@@ -3,9 +3,9 @@
 # that no C++ runtime can slip in.
 
 # Words alone: CMakeLists.txt reads them as well. No exceptions, no RTTI, no
-# libstdc++ at run time, one rounding per operation.
+# libstdc++ at run time, one rounding per operation; sqrt is an instruction and no import.
 HOST_OPTIONS := -O2 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -ffp-contract=off \
-                -fno-threadsafe-statics -fstack-protector-strong
+                -fno-math-errno -fno-threadsafe-statics -fstack-protector-strong
 # nodelete: the driver keeps what it loaded, so the table that knows it must stay as well.
 LIB_OPTIONS  := -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack \
                 -Wl,-z,separate-code -Wl,-z,nodelete -Wl,--as-needed -Wl,--gc-sections
