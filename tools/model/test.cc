@@ -434,7 +434,7 @@ TEST_CASE("a grouped launch pays for tiling linear scales of its rows", "[model]
   const double bytes = 2.0 * 128 * 128 * 7168 / 16;
   CHECK(tiling(256, 128) - tiling(128, 128) - bytes / kB200.dram_rate / 1e3 >
         3 * kB200.copy_latency / 1e3);
-  CHECK(expert_layers().size() == 15);
+  CHECK(expert_layers().size() == 20);
 }
 
 TEST_CASE("a gated product has both products' work and a tail of its own", "[model]") {
