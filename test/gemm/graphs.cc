@@ -251,7 +251,7 @@ TEST_CASE("each function asks of the driver exactly this", "[calls]") {
   const std::string mode = "cuThreadExchangeStreamCaptureMode\n";
   std::string prepare = site + mode;
   // Three entries each, plain, general and of D with scales, or two, a product and the sum of its K
-  // partitions. Each tile has two for groups; two have one for gated products, one of them for both.
+  // partitions. Each tile has two for groups; two have one for gated ones, one of them for both.
   // Three tiles of mma.sync have one for groups, which stands for gated ones, too.
   const size_t entries =
       5 * gemm_test::variants().size() + 2 + 1 + 2 * gemm_test::half_variants().size() + 2 * 3;
