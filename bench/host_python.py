@@ -4,7 +4,7 @@ they take the place of, CSV with its circumstances to stdout. Needs a GPU of com
 
 A call is so small that the GPU is done before the next one begins, so what is measured is the time
 until it returns: medians of rounds of 50 calls, all rows in turns, after which the GPU is waited
-for. A row with a budget may take so many times what its yardstick takes."""
+for. A budget is the most that a row may take, in times of its yardstick."""
 import argparse
 import datetime
 import platform

@@ -153,7 +153,7 @@ class Bench {
         try {
           others.push_back(way(gpu, s, true, (name + split).c_str()));
         } catch (const std::runtime_error&) {
-          continue;  // not of this type of tokens, or not in so many parts
+          continue;  // of another type of tokens, or without that number of parts
         }
         if (*split == '\0') others.back().variant = name;
       }

@@ -86,7 +86,8 @@ Clocks clocks_of_partition(const Variant& v, int64_t stages, const Split& split,
 }
 
 // What packed tiles of few tokens take more, once a launch, if M fills no tile: times of an H200
-// (bench/results/packed-few-h200-2026-11-29.csv). The cause is not known.
+// (bench/results/packed-few-h200-2026-11-29.csv). Probably it is clear_rows_beyond_box, whose loop
+// over sub-tiles is as long for one row; that was not measured.
 int64_t clocks_of_few_rows(const nvfp4_gemm_desc& desc, const Variant& v) {
   if (!has_packed_weights(desc) || desc.m >= v.tile_tokens) return 0;
   return v.tile_tokens == 16 ? 6000 : v.tile_tokens == 32 ? 900 : 0;

@@ -284,7 +284,7 @@ CLI::Option* add_groups(CLI::App& app, RunOptions& options,
           group_of)
           ->type_name("INT");
   app.add_option("--capacity", options.capacity,
-                 "with --groups: each group has room for so many rows (NVFP4_ROWS_COUNTS)")
+                 "with --groups: rows that each group has room for (NVFP4_ROWS_COUNTS)")
       ->check(sizes(1))
       ->needs(groups);
   app.add_option("--rows-hint", options.rows_hint,
