@@ -21,6 +21,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import nvfp4gemm
 from nvfp4gemm import _arrays, _calls, _compiled, _device, _door, _eager, _known, _linear, abi
 from nvfp4gemm import nn
+import test_python_plans
 
 M, N, K, GROUPS = 6, 64, 128, 2
 # Steps of Python at most, of functions of Python and of C together: each is 0.05 to 0.2 us.
@@ -32,21 +33,12 @@ OTHERS = {"activation": "relu", "out_dtype": torch.float32, "quantize_input": Tr
           "batch_invariant": True, "launch": "early", "alpha": 2.0, "rows_hint": 8}
 
 
-class Library:
-    """Notes the descriptors and addresses of each call that needs a GPU."""
+class Library(test_python_plans.Library):
+    """Notes the descriptors and addresses of each call that needs a GPU, too."""
 
     def __init__(self, real):
-        self.real, self.made, self.runs, self.quantized = real, 0, [], []
-
-    def __getattr__(self, name):
-        return getattr(self.real, name)
-
-    def nvfp4_gemm_plan_create(self, _desc, handle):
-        self.made += 1
-        handle.value = self.made
-        return 0
-
-    nvfp4_grouped_plan_create = nvfp4_gemm_plan_create
+        super().__init__(real)
+        self.quantized = []
 
     def nvfp4_gemm_plan_run(self, handle, addresses, _stream):
         to = abi.GemmAddressesFields.from_buffer_copy(bytes(addresses))
