@@ -6,34 +6,38 @@
  *
  * A is M x K (tokens) and B is N x K (weights). Both are NVFP4: E2M1 elements with one UE4M3 scale
  * per 16 elements along K. A may be fp16 or bf16 instead. C and D are M x N, in fp16, bf16 or fp32.
- * Sums are fp32. C, bias and act take part only where fields ask for them.
+ * Sums are fp32. C, bias and act are optional: each has fields in nvfp4_gemm_desc.
  *
  *     nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
  *     g.m = 128; g.n = 7168; g.k = 2048;
  *     g.a = a; g.a_ld = g.k; g.a_scales = sfa; g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
  *     g.b = b; g.b_ld = g.k; g.b_scales = sfb; g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
  *     g.d = d; g.d_ld = g.n; g.d_type = NVFP4_TYPE_F16;
- *     nvfp4_gemm_workspace_bytes(&g, 90, &g.workspace_bytes);  (then allocate g.workspace)
+ *     nvfp4_gemm_workspace_bytes(&g, 90, &g.workspace_bytes);     // 90: compute capability 9.0
+ *     g.workspace = memory_of(g.workspace_bytes);                 // your allocation; NULL for 0
  *     if (nvfp4_gemm_run(&g, stream) != NVFP4_SUCCESS) puts(nvfp4_last_error());
  *
- * The header is C99 and needs no CUDA header. The library needs libc and libm. At the first call
- * that runs on a GPU it opens the CUDA driver, libcuda.so.1, by soname. The driver must support
- * CUDA 13.0, or CUDA 12.9 if the kernel images were made by CUDA 12.9. Products with a_type F16 or
- * BF16 that are neither grouped nor gated need no more than CUDA 12.4, unless variant names what an
- * older driver does not load. Functions that take a compute capability (nvfp4_gemm_supported and
- * others) answer for a driver that loads every image; a run that an older driver does not serve
- * returns NVFP4_STATUS_DRIVER_TOO_OLD. nvfp4_build_info() says which driver each image needs.
- *
+ * WORDS      "9.0", "10.x" and so on are compute capabilities of GPUs. Tokens are the rows of A,
+ *            and weights are the rows of B. A grouped product multiplies groups of rows of A by a B
+ *            for each group. A gated product has a second matrix of weights, b2. A variant is one
+ *            of the kernels, and an image is a file of machine code or PTX inside the library.
+ * NEEDS      The header is C99 and needs no CUDA header. The library needs libc and libm. At the
+ *            first call that runs on a GPU it opens the CUDA driver, libcuda.so.1, by soname. The
+ *            driver must support CUDA 13.0, or CUDA 12.9 if CUDA 12.9 made the kernel images. CUDA
+ *            12.4 is enough for products with a_type F16 or BF16 that are neither grouped nor
+ *            gated, unless the field variant names a kernel that needs a newer driver.
+ *            nvfp4_build_info() says which driver each image needs. Functions that take a compute
+ *            capability (nvfp4_gemm_supported and others) assume a driver that loads every image.
+ *            With an older driver nvfp4_gemm_run may still return NVFP4_STATUS_DRIVER_TOO_OLD.
  * THREADS    Any thread may call any function at any time. Any number of threads may run one plan
- *            at once. Destroy a plan only when no thread runs it. Two runs with the same workspace
- *            must not overlap: neither their calls nor the work that they enqueue. Kernels of a run
- *            read what earlier ones wrote there. On 9.0 the CTAs of a kernel may meet there, too. A
- *            run marks what it writes with a number of its own, which a graph keeps for all of its
- *            launches; the sums of two runs at a time would mix all the same.
+ *            at once. Destroy a plan only when no thread runs it. Two runs that use the same
+ *            workspace must not overlap, neither on the host nor on the device: the kernels and the
+ *            CTAs of a run pass partial sums to each other through it, and would read those of the
+ *            other run.
  * STREAMS    nvfp4_gemm_run and nvfp4_gemm_plan_run enqueue on the caller's stream of the current
  *            context and return. They allocate nothing, on host or device, and synchronise nothing.
- *            The first call in a process opens the driver and loads the kernel. nvfp4_prepare()
- *            does both in advance: call it before you capture a stream.
+ *            There is one exception: the first call in a process opens the driver and loads an
+ *            image. nvfp4_prepare() does both in advance: call it before you capture a stream.
  * OWNERSHIP  You own every buffer. Inputs must not change until the work has finished.
  * FORK       CUDA does not survive fork(). In the child of a process that has run a GEMM on a GPU,
  *            functions that need the GPU return NVFP4_STATUS_AFTER_FORK. Host functions work, and
@@ -44,28 +48,29 @@
  *            driver call of its own. If the driver refuses one of these calls, the earlier ones are
  *            already enqueued.
  * LOGGING    NVFP4_LOG=0..3 in the environment: 0 silent (default), 1 errors, 2 one line per call
- *            with a command line that reproduces it, 3 details. At level 2 a line begins with
- *            "note:" if a product leaves D as it was (M, N or L is 0), multiplies by an alpha or
- *            alpha2 of 0, or gives all groups one B. Lines go to stderr, or to a callback
- *            (nvfp4_set_log_callback). The library reads no other variable and opens no file.
+ *            with a command line that reproduces it, 3 details. A line of level 2 begins with
+ *            "note:" in three cases, which are often mistakes: M, N or L is 0, so D is unchanged;
+ *            alpha or alpha2 is 0; all groups of a grouped product share one B. Lines go to stderr,
+ *            or to a callback (nvfp4_set_log_callback). The library reads no other variable of the
+ *            environment and opens no file.
  * VERSIONS   The soname is libnvfp4gemm.so.0, and each function has the symbol version NVFP4GEMM_0.
  *            For all of 0.x no function, enumerator or field changes its name, value, offset or
  *            meaning. Structs grow at their end only, and 0 in a new field means the old behaviour.
- *            So a program runs with every later 0.x of the library. An earlier library does not
- *            know the newest fields: a program runs with it if these fields are 0. struct_size
- *            tells the library which fields the program knows. nvfp4_version() tells the program
- *            which library is loaded.
- *            What is refused today may work tomorrow. The text of messages, log lines and
- *            nvfp4_gemm_explain may change with any version. The choice of a variant, and so the
- *            bits of an inexact sum, may change with a minor version (0.1 to 0.2), but not with a
- *            patch.
+ *            So a program runs with every later 0.x of the library. A program that was built with a
+ *            newer header also runs with an older library if it leaves the fields that are unknown
+ *            to that library at 0. struct_size tells the library which fields the program knows.
+ *            nvfp4_version() tells the program which library is loaded.
+ *            A later version may accept a problem that this one refuses. The text of messages, log
+ *            lines and nvfp4_gemm_explain may change with any version. The choice of a variant, and
+ *            so the bits of an inexact sum, may change with a minor version (0.1 to 0.2), but not
+ *            with a patch.
  * BITS       The same inputs give the same bits on every run, stream and device of one compute
- *            capability, provided that the driver is not older than the CUDA that made the kernel
- *            images: the K loop of an element of D runs in one fixed order, without atomics.
- *            On 9.0 that order depends on the sizes, including M: see NUMERICS.
+ *            capability, because each element of D is summed in one fixed order, without atomics.
+ *            The driver must not be older than the CUDA that made the images. On 9.0 the order of
+ *            the sum depends on the sizes, including M: see NUMERICS.
  *
- * NUMERICS   acc is the fp32 sum over K of a * scale_a * b * scale_b as the tensor core forms it
- *            (steps of 64 along K, each truncated toward zero). Then, in this order,
+ * NUMERICS   acc is the fp32 sum over K of a * scale_a * b * scale_b, as the tensor core forms it.
+ *            Then, in this order,
  *                x = ((alpha * a_tensor_scale) * b_tensor_scale) * acc
  *                x = fma(beta, C, x)
  *                x = x + bias
@@ -78,69 +83,71 @@
  *            you do not give C, bias or a factor, its operation is left out. act() is built from
  *            such operations by the formulas of docs/numerics.md. round() rounds once to D's type,
  *            to nearest even, and keeps subnormals; a value beyond the largest one of the type
- *            becomes infinite. So everything except acc has the same bits everywhere.
+ *            becomes infinite. So GPUs and the reference compute the same bits of D from the same
+ *            acc. The rest of this section says how far acc is from the exact sum.
  *
- *            Error of acc: let S be the sum of |a*scale_a*b*scale_b| over K. The number of steps is
- *            ceil(K/64). If K is at most 1792, let n be the number of steps. If K is above 1792,
- *            let n be the number of steps plus 2: up to 4 CTAs may then share K, and the 2 account
- *            for adding their partial sums in fp32. A zero block is a block of 16 products that are
- *            all zero. Let z be the number of steps with a zero block whose two scales are both 256
- *            or more. Then
- *                |acc - exact| <= n * 2^-23 * (1 + 2^-7) * S + z * 2^-18
- *            docs/numerics.md has two models of the tensor core, called "groups" and "blocks". The
- *            bound holds for both of them. In the model "groups" the term with z is 0. On 12.x, let
- *            n be the number of steps if K is at most 256, else the number of steps plus 4: up to 8
- *            CTAs may then share K. The bound is that of 10.x, but the bits may differ.
+ *            10.x and 12.x: the tensor core adds 64 products in a step and truncates the sum toward
+ *            zero after it. Let
+ *                S = the sum over K of |a * scale_a * b * scale_b|
+ *                s = ceil(K / 64), the number of steps
+ *                r = s on 10.x if K is at most 1792, and on 12.x if K is at most 256; else
+ *                    s + 2 on 10.x and s + 4 on 12.x, since CTAs may share K (up to 4 on 10.x, up
+ *                    to 8 on 12.x) and add their partial sums in fp32
+ *                z = the number of steps with a block of 16 products that are all 0 but whose two
+ *                    scales are both 256 or more
+ *            Then
+ *                |acc - exact| <= r * 2^-23 * (1 + 2^-7) * S + z * 2^-18
+ *            How tensor cores align the products of a step is not published. docs/numerics.md has
+ *            two models, "groups" and "blocks". The bound holds for both; the term with z is needed
+ *            for "blocks" only. The bits of 10.x and 12.x may differ.
  *
- *            Exact sums: suppose that every partial sum is an integer times 2^u, with the same u
- *            for all, and that each of these integers fits 24 bits. Then acc is exact in each of
- *            two cases: if u is at least -19, or if no block of 16 has two scales of 256 or more.
+ *            acc is exact if all partial sums are multiples of one power of two, 2^u, and below
+ *            2^(u+24), and besides u is at least -19 or no block has two scales of 256 or more.
  *
- *            UE8M0 scales: the bound holds if S is below 2^127, but two other terms replace
- *            z * 2^-18. The first term is n * 2^-149. The second term is a sum over the steps that
- *            have a zero block. Each such step adds 2^(E-32) to it. Here 2^E is the product of the
- *            two scales of a zero block; if the step has several zero blocks, the largest such
- *            product counts. In the model "groups" the second term is 0. Suppose that the partial
- *            sums meet the condition under "Exact sums" for some u. Then acc is exact if u is at
- *            least -149 and no zero block has an E above u + 35.
+ *            UE8M0 scales: if S is below 2^127,
+ *                |acc - exact| <= r * 2^-23 * (1 + 2^-7) * S + r * 2^-149 + Z
+ *            where Z is the sum of 2^(E-32) over all steps that have a block of 16 products that
+ *            are all 0. 2^E is the product of the two scales of such a block, the largest one of
+ *            the step. Z is 0 in the model "groups". acc is exact if all partial sums are multiples
+ *            of 2^u and below 2^(u+24), u is at least -149, and no E is above u + 35.
  *
  *            9.0 (Hopper): an element times its scale is exact in fp16, and fp16 tensor cores form
- *            the sum. A step adds 16 products, whose elements need not be neighbours in K. A
- *            k-block of 256 takes 16 steps, even if it is the last one and incomplete. Up to 32
- *            partial sums along K are added in fp32. Tiles of up to 4 tokens do this differently.
- *            They compute the exact sum of each block of 16 neighbours. They add these exact sums
- *            in fp32 to up to 24 partial sums along K, and then add the partial sums. So the bits
- *            of an inexact acc depend on the tile.
+ *            the sum. A step adds 16 products, which need not be neighbours along K. K is rounded
+ *            up to a multiple of 256, so there are 16 * ceil(K/256) steps. They form up to 32
+ *            partial sums, which are added in fp32. Kernels for at most 4 tokens work in another
+ *            way: they form the exact sum of each block of 16 neighbours, add these sums in fp32 to
+ *            up to 24 partial sums, and add those. So the bits of an inexact acc depend on the
+ *            tile, and thereby on M.
  *
- *            On 9.0, acc is exact under one condition: every product, and every partial sum in any
- *            order, is an integer times 2^u, with the same u for all, and each of these integers
- *            fits 24 bits. D then has the same bits as elsewhere. Otherwise let n be
- *            16 * ceil(K/256), and let E be the largest exponent of any product or partial sum. A
- *            product has two factors, a * scale_a and b * scale_b. Its exponent is the sum of their
- *            exponents, where a factor's exponent below -7 counts as -7. The exponents of the
- *            partial sums are limited, because no partial sum exceeds (S + |exact|) / 2. Then
- *                |acc - exact| <= (n + 4) * 2^-23 * S + (K + n) * 2^(E-25)
- *            The second term is larger than the first where large products cancel each other.
+ *            On 9.0 acc is exact if all products, and all sums of some of them, are multiples of
+ *            one power of two, 2^u, and below 2^(u+24). D then has the same bits as elsewhere.
+ *            Otherwise
+ *                |acc - exact| <= (s + 4) * 2^-23 * S + (K + s) * 2^(E-25),  s = 16 * ceil(K/256)
+ *            where E is the largest exponent of a product or a partial sum. The exponent of a
+ *            product is that of a * scale_a plus that of b * scale_b, each taken as at least -7. A
+ *            partial sum is at most (S + |exact|) / 2. The second term is larger than the first
+ *            where large products cancel each other.
  *
- * KERNELS    NVFP4 products have kernels for compute capability 9.0, which have run on an H200 and
- *            an H100, and for 10.0, 10.3, 12.0 and 12.1, which have run in an emulator only. For
- *            10.7 and 11.0 kernels assemble, and run only if desc->variant names one. Products with
- *            a_type F16 or BF16 also have kernels for 8.0, 8.6, 8.9, 10.7 and 11.0. Their kernels
- *            have run on a GPU of 9.0 only. All kernels take any M, N, L >= 0, K a multiple of 16,
- *            and scales of either layout for each operand. They read both layouts directly, with
- *            one exception: on 10.x every call of an NVFP4 product first converts linear scales to
- *            128x4, in the workspace. If a GPU has no kernel for NVFP4 tokens, a product with such
- *            tokens is refused for every K, including 0.
+ * KERNELS    NVFP4 tokens: kernels for 9.0, which have run on an H200 and an H100, and for 10.0,
+ *            10.3, 12.0 and 12.1, which have run in an emulator only. Kernels for 10.7 and 11.0
+ *            have been assembled but never run; only the field variant selects them.
+ *            Tokens in fp16 or bf16: kernels for all of these and for 8.0, 8.6 and 8.9. Those for
+ *            9.0 have run on GPUs, the others in an emulator or not at all.
+ *            All kernels take any M, N, L >= 0, K a multiple of 16, and scales of either layout for
+ *            each operand. They read both layouts directly, with one exception: on 10.x every call
+ *            of an NVFP4 product first converts linear scales to 128x4, in the workspace. If a GPU
+ *            has no kernel for NVFP4 tokens, a product with such tokens is refused for every K,
+ *            including 0.
  *
- *            Grouped products can do only what their section lists. Gated products exist in the
- *            reference and on 9.0. They exist on 10.x for NVFP4 tokens, if the scales of the
- *            weights are 128x4. Kernels for gated products need K > 0, and those for 9.0 refuse
+ *            Grouped products support what their section lists. Gated products have kernels for
+ *            9.0 and, if tokens are NVFP4 and scales of weights are 128x4, for 10.x. Kernels for
+ *            gated products need K > 0. On 9.0 a gated product that is not grouped cannot have
  *            batch_invariant.
  *
- * SPEED      A product with row-major fp16 D and a host alpha uses the fastest epilogue. On 9.0,
- *            products with row-major bf16 D, alpha on the device, tensor scales or a bias per
- *            column use it too, if K is a multiple of 64 and the scales are 128x4. Every other
- *            product uses the general epilogue, which is slower.
+ * SPEED      A product with row-major fp16 D and a host alpha uses the fastest epilogue. On 9.0
+ *            row-major bf16 D, alpha on the device, tensor scales and a bias per column use it,
+ *            too, if K is a multiple of 64 and the scales are 128x4. Every other product uses the
+ *            general epilogue, which is slower.
  */
 #ifndef NVFP4_GEMM_H
 #define NVFP4_GEMM_H
@@ -169,9 +176,9 @@ extern "C" {
 /* NVFP4_VERSION of the library that is loaded, which may differ from the header's.     Since 0.1 */
 NVFP4_API int32_t nvfp4_version(void);
 
-/* One line: version, compiler of the kernels, and the images inside, each with the compute
- * capabilities it serves and the CUDA of the oldest driver that loads it. A static string, never
- * NULL.                                                                                Since 0.1 */
+/* One line: the version, the compiler of the kernels, and for each image its compute capabilities
+ * and the oldest driver that loads it, as a version of CUDA. A static string, never NULL.
+ *                                                                                      Since 0.1 */
 NVFP4_API const char *nvfp4_build_info(void);
 
 /* ---- Status ---------------------------------------------------------------------------------- */
@@ -185,7 +192,7 @@ enum {
   NVFP4_STATUS_INTERNAL = 1,           /* a bug in this library; please report the message        */
 
   NVFP4_STATUS_NULL_POINTER = 20,      /* a required pointer is NULL                              */
-  NVFP4_STATUS_MISALIGNED = 21,        /* an address, leading dimension or stride                 */
+  NVFP4_STATUS_MISALIGNED = 21,        /* an address or a stride is not aligned as required       */
   NVFP4_STATUS_INVALID_VALUE = 22,     /* a number is outside its range                           */
   NVFP4_STATUS_INVALID_ENUM = 23,      /* a field holds none of the values of its enumeration     */
   NVFP4_STATUS_INVALID_STRUCT = 24,    /* struct_size is wrong, or an unknown field is not 0      */
@@ -218,25 +225,26 @@ NVFP4_API const char *nvfp4_status_string(nvfp4_status status);
  * Valid until the next failing call on the same thread.                                Since 0.1 */
 NVFP4_API const char *nvfp4_last_error(void);
 
-/* The library calls this function with one log line, without a newline; level is that of NVFP4_LOG
- * (1 to 3). Several threads may call it at once, from inside any function of this library. The
- * library holds no lock during the call. The callback may call this library: such calls log
- * nothing, and leave the caller's nvfp4_last_error() as it is. In every version, the line of a
- * product (level 2) has image="NAME" variant=NAME: the image and the variant that ran. */
+/* The library calls this function with one log line, without a newline. level is the level of the
+ * line, 1 to 3 (LOGGING, above). Several threads may call it at once, from inside any function of
+ * this library. The library holds no lock during the call. The callback may call this library: such
+ * calls log nothing, and leave the caller's nvfp4_last_error() as it is. The text of lines may
+ * change, except that the line of a product (level 2) always has image="NAME" variant=NAME: the
+ * image and the variant that ran. */
 typedef void (*nvfp4_log_callback)(void *user, int32_t level, const char *line);
 
 /* Sends the lines up to `level` to the callback and none to stderr. If the callback is NULL, lines
  * go to stderr again, up to the level of NVFP4_LOG. This holds for the whole process. Calls in
  * other threads may still use the previous callback until they return, so its code and `user` must
- * outlive them. For the same reason each call of this function allocates a few bytes and never
- * frees them. Returns INVALID_VALUE if level is not 0 to 3.                            Since 0.1 */
+ * outlive them. Each call of this function allocates a few bytes and never frees them, because
+ * another thread may still read them. Returns INVALID_VALUE if level is not 0 to 3.    Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_set_log_callback(nvfp4_log_callback callback, void *user,
                                               int32_t level);
 
 /* ---- Types ----------------------------------------------------------------------------------- */
 
-/* Type of C, D and bias, and of A if it is not quantized. The last three are types of D only: D
- * then has E2M1 codes, and scales that the kernel computes. */
+/* Type of C, D and bias, and of A if it is not quantized. NVFP4, MXFP4 and E2M1_UE8M0 are types of
+ * D only: the kernel quantizes D and writes its E2M1 codes and its scales. */
 enum {
   NVFP4_TYPE_NONE = 0,
   NVFP4_TYPE_F16 = 1,
@@ -247,28 +255,32 @@ enum {
   NVFP4_TYPE_E2M1_UE8M0 = 6            /* a UE8M0 scale per 16                                    */
 };
 
-/* Where the scale of (row, k) is stored. The field is required; the layout is never guessed. Below,
- * ks is k / 16. Both layouts depend only on the number of scales in a row. So where 32 elements
- * share a scale, as in MXFP4, read K / 2 for K and k / 2 for k, and pass k / 2 to
- * nvfp4_scale_convert.
+/* Where the scale of (row, k) is stored. The field is required; the layout is never guessed. The
+ * formulas are for 16 elements a scale, with ks = k / 16. For 32 elements a scale (MXFP4) put K / 2
+ * in place of K and k / 2 in place of k, also in calls of nvfp4_scale_convert.
  *
- * LINEAR  byte  row * (K/16) + ks. There is no padding. 10.x converts this layout on every call, so
- *         convert weights once, by nvfp4_scale_convert.
- * 128X4   The layout that tensor cores read (cuBLASLt, CUTLASS, torch.nn.functional.scaled_mm):
- *         512-byte tiles of 128 rows x 4 scales, tiles along K first, then along rows:
- *           byte = ((row/128) * ceil(K/64) + ks/4) * 512 + (row%32) * 16 + ((row%128)/32) * 4 +
- *           ks%4
+ * LINEAR  byte = row * (K/16) + ks. There is no padding. On 10.x every product first converts
+ *         linear scales to 128X4, so convert those of weights once, by nvfp4_scale_convert.
+ * 128X4   The layout that tensor cores read (cuBLASLt, CUTLASS, torch.nn.functional.scaled_mm). It
+ *         consists of tiles of 128 rows x 4 scales, 512 bytes each; the next tile in memory is the
+ *         next one along K, and after the last along K come the next 128 rows:
+ *           byte = tile * 512 + inside
+ *           tile = (row/128) * ceil(K/64) + ks/4
+ *           inside = (row%32) * 16 + ((row%128)/32) * 4 + ks%4
  *         Rows round up to 128 and scales to 4: nvfp4_scale_bytes() counts the padding, which must
  *         be addressable; its values are never used. A batch starts a new tile.
  *
- * SLICES  A slice of a matrix, from row r on or from column k of K on, is a matrix with the same
- *         ld. Its codes must begin at a multiple of 16 bytes, which holds for every r and for each
- *         k that is a multiple of 32. Its scales:
- *           128X4   rows: r is a multiple of 128. They begin at byte (r/128) * ceil(K/64) * 512.
- *                   K: k is a multiple of 64. For each 128 rows copy the tiles from k/64 on, one
- *                   after the other. What the last tiles hold beyond the slice counts as padding.
- *           LINEAR  rows: they begin at byte r * (K/16), which must be a multiple of 16.
- *                   K: copy them.
+ * SLICES  You can pass a part of a matrix that begins at row r or at element k of each row as a
+ *         matrix with the same ld. Its codes must begin at a multiple of 16 bytes: every r is
+ *         allowed, and each k that is a multiple of 32. Its scales:
+ *           128X4, from row r on      They begin at byte (r/128) * ceil(K/64) * 512. r must be a
+ *                                     multiple of 128.
+ *           128X4, from element k on  Copy them into an array of their own: for each 128 rows the
+ *                                     tiles from number k/64 on. k must be a multiple of 64. Scales
+ *                                     beyond the slice in its last tiles count as padding.
+ *           LINEAR, from row r on     They begin at byte r * (K/16), which must be a multiple of
+ *                                     16.
+ *           LINEAR, from element k on Copy them into an array of their own.
  *         For any other slice convert to LINEAR, copy the part, and convert back. */
 enum {
   NVFP4_SCALE_LAYOUT_UNSET = 0,        /* invalid on purpose                                      */
@@ -276,39 +288,46 @@ enum {
   NVFP4_SCALE_LAYOUT_LINEAR = 2
 };
 
-/* What A and B hold: their elements, the format of their scales and how many elements share one.
- * Elements are E2M1 in every format. A UE8M0 scale is 2^(byte - 127); 0xFF is NaN, and there is no
- * zero. The reference takes all formats. On 10.x kernels take UE8M0 scales if A has such a format.
- * From 8.0 on they take them with a_type BF16, and on 9.0 also if A has such a format. An A with
- * such a format is decoded to bf16 there, in the workspace, on every call, and 4 * 2^126 and more
- * become infinite. All else is refused as NOT_SUPPORTED. */
+/* The format of A and B: how their scales are stored, and how many elements share one. Elements are
+ * E2M1 in every format. A UE8M0 scale is 2^(byte - 127); 0xFF is NaN, and there is no zero. The
+ * format describes B alone if A is fp16 or bf16 (a_type). Formats with UE8M0 scales are supported
+ * by the reference in all cases, and by kernels
+ *   on 10.x                 with a quantized A or a bf16 A
+ *   on 9.0                  with both, too. A quantized A is decoded to bf16 in the workspace on
+ *                           every call, where elements of 2^128 and more become infinite.
+ *   on other GPUs from 8.0  with a bf16 A
+ * Anything else is refused as NOT_SUPPORTED. */
 enum {
   NVFP4_OPERAND_FORMAT_NVFP4 = 0,      /* UE4M3 per 16                                            */
   NVFP4_OPERAND_FORMAT_MXFP4 = 1,      /* UE8M0 per 32; K a multiple of 32                        */
   NVFP4_OPERAND_FORMAT_E2M1_UE8M0 = 2  /* UE8M0 per 16                                            */
 };
 
-/* The order of weights in memory, by the kernels that read it and a version.
- * NONE    Codes and scales as in a checkpoint: the rules of b and b_scales.
- * SM90_1  For 9.0. Codes and scales lie together, in units of 64 rows x 64 elements of K:
- *         2,304 bytes, with MXFP4 2,176. The unit of row r and element k is number
+/* The order of weights in memory. A name consists of the GPUs whose kernels read the order and a
+ * version.
+ * NONE    Not packed: codes and scales are two arrays, as the rules of b and b_scales say.
+ * SM90_1  For 9.0. Codes and scales are one array, in units of 64 rows x 64 elements of K: 2,304
+ *         bytes, with MXFP4 2,176. The unit of row r and element k is number
  *         (r/64) * ceil(K/64) + k/64 of its matrix. Elements beyond N or K are zeros.
  *         docs/packing.md has the order inside a unit.
- * nvfp4_pack_weights makes it, nvfp4_unpack_weights returns the checkpoint's order. Products on 9.0
- * read it with tokens in fp16 or bf16, if neither grouped nor gated; the reference always does. */
+ * nvfp4_pack_weights packs weights, nvfp4_unpack_weights restores them. Kernels of 9.0 read packed
+ * weights in products with fp16 or bf16 tokens that are neither grouped nor gated; the reference
+ * reads them in every product. */
 enum { NVFP4_PACKING_NONE = 0, NVFP4_PACKING_SM90_1 = 1 };
 
-/* How the scale of a block follows from its elements. A UE8M0 scale follows from the largest
- * magnitude m * 2^e, 1 <= m < 2:
+/* How the scale of a block follows from its elements. For a UE8M0 scale let m * 2^e, 1 <= m < 2, be
+ * the largest magnitude of the block:
  *   ROUND_UP  2^(e-2) if m <= 1.5, else 2^(e-1): no element is clipped. DEFAULT means this.
- *   FLOOR     2^(e-2), as in the MX specification of OCP: elements above 6 scales are clipped.
- * For UE4M3 scales DEFAULT means the rule of nvfp4_quantize_host, e4m3(amax / 6 / t). Besides,
- * nvfp4_quantize and nvfp4_quantize_reference have
- *   4OVER6    of e4m3(amax / 6 / t) and e4m3(amax / 4 / t) the scale s with the smaller error, or
- *             the former if neither is smaller. The error is the sum of ((code * s) * t - x)^2 over
- *             the elements in their order, fp32, each operation rounded to nearest even. It is
- *             6 to 9 % less than by DEFAULT on normal data (root mean square); products take as
- *             long. t is what the caller or the mode says, and both scales saturate at 448. */
+ *   FLOOR     2^(e-2), as in the MX specification of OCP. Elements that are larger than 6 times
+ *             their scale are clipped.
+ * For a UE4M3 scale let amax be the largest magnitude and t the tensor scale:
+ *   DEFAULT   e4m3(amax / 6 / t), the rule of nvfp4_quantize_host.
+ *   4OVER6    e4m3(amax / 6 / t) or e4m3(amax / 4 / t), the one with the smaller error; the first
+ *             if both errors are equal. The error is the sum of ((code * scale) * t - x)^2 over the
+ *             elements in their order, in fp32, each operation rounded to nearest even. Both scales
+ *             saturate at 448. On normal data the root of the mean square error is 6 to 9 % smaller
+ *             than by DEFAULT. Products are as fast. Only nvfp4_quantize and
+ *             nvfp4_quantize_reference know this rule. */
 enum {
   NVFP4_SCALE_RULE_DEFAULT = 0,
   NVFP4_SCALE_RULE_ROUND_UP = 1,
@@ -325,13 +344,13 @@ enum { NVFP4_BIAS_AXIS_COLUMN = 0, NVFP4_BIAS_AXIS_ROW = 1 };
 /* HOST: alpha and beta are given by value. DEVICE: the kernel reads them from device memory. */
 enum { NVFP4_SCALARS_HOST = 0, NVFP4_SCALARS_DEVICE = 1 };
 
-/* Applied last, before the rounding to D's type. NaN stays NaN.
- *   RELU       x above 0, else +0.
- *   GELU_TANH  x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))), within 3.3 units of the last
- *              place of fp32
- *   SILU       x / (1 + exp(-x)), within 3.3
- *   GELU_ERF   x/2 * (1 + erf(x / sqrt(2))), within 6.1
- *   RELU_SQUARED  x * x above 0, else +0 */
+/* Applied last, before the rounding to D's type. NaN stays NaN. Errors are in units of the last
+ * place of fp32.
+ *   RELU          x if x > 0, else +0
+ *   GELU_TANH     x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))), error at most 3.3
+ *   SILU          x / (1 + exp(-x)), error at most 3.3
+ *   GELU_ERF      x/2 * (1 + erf(x / sqrt(2))), error at most 6.1
+ *   RELU_SQUARED  x * x if x > 0, else +0 */
 enum {
   NVFP4_ACTIVATION_NONE = 0,
   NVFP4_ACTIVATION_RELU = 1,
@@ -345,16 +364,17 @@ enum {
  * it may start early and waits before its first read. ON_STATIC_WEIGHTS: B and its scales are
  * promised not to be written by earlier work that may still run, so they may be loaded ahead of
  * that wait. D has the same bits in all three. If the product needs a workspace, the kernel that
- * fills it starts after all earlier work in any case. With K = 0 the field has no effect: D is
- * filled, or computed by a small kernel. */
+ * fills it starts after all earlier work in any case. The field has no effect if K = 0, because no
+ * kernel multiplies then. */
 enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
 
 /* One problem: L independent products that share M, N, K and the leading dimensions.
  *
  * Start from NVFP4_GEMM_DESC_INIT, which sets struct_size, l = 1 and alpha = 1. If you memset the
- * struct to 0 instead, set these three yourself: with l = 0 nothing is computed, with alpha = 0 the
- * product counts as 0. Sizes, leading dimensions and batch strides count elements, except where a
- * name says _bytes. Rules, for every call that takes it:
+ * struct to 0 instead, set these three yourself: with l = 0 nothing is computed, and with alpha = 0
+ * A * B^T is taken to be 0. Sizes, leading dimensions and batch strides count elements, except
+ * where a name says _bytes. The rules hold for every function that takes an nvfp4_gemm_desc; "is"
+ * means "must be":
  *   struct_size  sizeof(nvfp4_gemm_desc). A smaller size is accepted if it includes everything
  *                before d_amax; missing fields count as 0. A larger size, up to 4096, is accepted
  *                if all bytes that this library does not know are 0.
@@ -362,52 +382,62 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   enums        Each field holds a value of its enumeration. batch_invariant and
  *                a_tensor_scale_rows are 0 or 1, reserved and reserved2 are 0, and
  *                b_tensor_scale_columns is 0, 64, 128, ..
- *   variant      NULL or a variant's name (nvfp4_variant_name; a refusal lists the names). "NAME/2"
- *                splits K into two partitions. "NAME/even", of some tiles of 9.0: CTAs share the
- *                tiles that fill no whole wave. Any of these with "/apart" behind it: the kernel
- *                stores sums in fp32 in the workspace, and a second kernel makes D of them, to the
- *                same bits. Without "/apart" one kernel does both. The planner takes what is
- *                faster. Not for a D that the fast epilogue makes, nor if K is 0. A gated product
- *                has two kernels only if l is 1 and b and b2 are less than 2^40 bytes apart.
+ *   variant      NULL, and the planner chooses, or the name of a variant (nvfp4_variant_name; the
+ *                message of a refusal lists the names). A name may end in
+ *                  /2      K is split into two partitions, or into as many as the number says.
+ *                  /even   Some variants of 9.0: tiles that would leave SMs idle are divided evenly
+ *                          among all CTAs along K.
+ *                  /apart  After one of the above or a plain name: the kernel stores the sums in
+ *                          fp32 in the workspace, and a second kernel computes D from them, with
+ *                          the same bits. The planner does so where it is faster. Refused if the
+ *                          fast epilogue computes D, if K is 0, and in a gated product if l is
+ *                          above 1 or b and b2 are 2^40 bytes apart or more.
  *   empty        If m, n or l is 0, the call succeeds: it reads, writes and enqueues nothing, and
  *                checks no rule below. K = 0 gives acc = +0, and the rules of A, B and their scales
  *                are not checked.
- *   tiles        ceil(M/256) * ceil(N/128) * L below 2^31; if `variant` is set, its tile sizes
- *                apply. No kernel of a plan has more than 2^31-1 CTAs. So fewer tiles are possible
- *                if the kernels have smaller tiles, several CTAs a tile or several K partitions, or
- *                if tokens are decoded into the workspace. Beyond, the status is LIMIT.
- *   together     a_type F16 or BF16: a_scales is NULL, a_scale_layout may be UNSET, and the stride
- *                of the scales is ignored. If c_type is set, c is required; with scalar_mode HOST
- *                and beta = 0, C is never read: c may be NULL, and c_ld, its stride and overlap are
- *                not checked. If c_type is not set, c is NULL and beta is 0. bias_type and bias are
- *                both set, or neither. scalar_mode HOST: alpha_device and beta_device are NULL.
- *                DEVICE: alpha_device is required; beta_device is required if there is a C,
- *                otherwise NULL. a_tensor_scale_rows = 1 requires a_tensor_scale, and a nonzero
+ *   tiles        ceil(M/256) * ceil(N/128) * L is below 2^31; if `variant` is set, the sizes of its
+ *                tiles replace 256 and 128. Besides, no kernel of a plan has more than 2^31-1 CTAs,
+ *                and a kernel may have several CTAs for each tile. The status is LIMIT otherwise.
+ *   16-bit A     With a_type F16 or BF16, a_scales is NULL, a_scale_layout may be UNSET, and the
+ *                stride of the scales is ignored.
+ *   C            If c_type is not set, c is NULL and beta is 0. If c_type is set, c is required,
+ *                except with scalar_mode HOST and beta = 0: C is never read then, and c, c_ld, its
+ *                stride and its overlap are not checked.
+ *   bias         bias_type and bias are both set, or neither.
+ *   scalars      scalar_mode HOST: alpha_device and beta_device are NULL. DEVICE: alpha_device is
+ *                required; beta_device is required if there is a C, else it is NULL.
+ *   tensor scales
+ *                a_tensor_scale_rows = 1 requires a_tensor_scale, and a nonzero
  *                b_tensor_scale_columns requires b_tensor_scale.
  *   addresses    a, b, their scales, c, d and workspace are device addresses, aligned to 16 bytes.
  *                bias, tensor scales, alpha_device and beta_device are aligned to their type.
- *   questions    nvfp4_gemm_supported, _workspace_bytes, _describe and _explain skip the rules
- *                about addresses if every address is NULL. Types and scalar_mode then say which
- *                addresses will be given.
- *   workspace    at least nvfp4_gemm_workspace_bytes() bytes, whatever they contain. Products that
- *                may run at the same time each need their own.
+ *                nvfp4_gemm_supported, _workspace_bytes, _describe and _explain accept a desc whose
+ *                addresses are all NULL. They then assume that a run will pass each address that
+ *                the types and scalar_mode call for.
+ *   workspace    It has at least nvfp4_gemm_workspace_bytes() bytes, with any content. Products
+ *                that may run at the same time each need their own.
  *   b_packing    With NVFP4_PACKING_SM90_1, b and b2 hold codes and scales as nvfp4_pack_weights
- *                writes them. b_scales and b2_scales are NULL and b_ld is 0, b_scale_layout may be
- *                UNSET, and the stride of the scales is ignored. b_batch_stride counts elements,
- *                4,096 to a unit, and is 0 or a multiple of 4,096. A slice of rows begins at a
- *                multiple of 64; K has no slices.
- *   a_ld, b_ld   >= K, multiple of 32 (16 bytes; a K of 48 has rows of 64), below 2^41.
- *                a_type F16 or BF16: a_ld and the stride of a are multiples of 8, below 2^39.
- *   c_ld, d_ld   >= N, for column-major >= M. Multiples of 8 are stored faster.
- *   strides      Ignored if l = 1. a, b: a multiple of 32, below 2^41; 0 repeats the same matrix.
- *                scales: a multiple of 16 bytes and >= nvfp4_scale_bytes_for(), or 0. d: batches
- *                must not overlap. Either the stride is >= (M-1) * d_ld + N, or rows of the batches
- *                interleave: stride >= N and d_ld >= (L-1) * stride + N. For column-major exchange
- *                M and N. c: any stride >= 0.
+ *                writes them. b_scales and b2_scales are NULL, b_ld is 0, b_scale_layout may be
+ *                UNSET, and the stride of the scales is ignored. b_batch_stride is 0 or a multiple
+ *                of 4,096, since a unit has 4,096 elements. A slice of rows begins at a multiple of
+ *                64. Slices along K are not possible.
+ *   a_ld, b_ld   At least K, a multiple of 32 (16 bytes), and below 2^41. So K = 48 needs at least
+ *                64. With a_type F16 or BF16 a_ld and the stride of a are multiples of 8, below
+ *                2^39.
+ *   c_ld, d_ld   At least N, for column-major at least M. Multiples of 8 are stored faster.
+ *   strides      Ignored if l = 1.
+ *                  a, b    a multiple of 32, below 2^41; 0 repeats the same matrix
+ *                  scales  a multiple of 16 bytes, and at least nvfp4_scale_bytes_for(), or 0
+ *                  d       Batches do not overlap. Either the stride is at least (M-1) * d_ld + N,
+ *                          or the rows of all batches alternate: the stride is at least N and d_ld
+ *                          at least (L-1) * stride + N. In column-major order M and N change places
+ *                          in these formulas.
+ *                  c       any stride >= 0
  *   overlap      An array that is written (D, its scales, the maxima, the workspace) shares no byte
  *                with any other array. An array reaches from its first to its last byte, and scales
- *                include their padding. The one exception: C may be D, with the same address, type,
- *                c_ld and, if L > 1, stride. Each array ends within the address space.
+ *                include their padding. There is one exception: C may be the array of D, if it has
+ *                the address, type, leading dimension and, with L > 1, stride of D. Each array ends
+ *                within the address space.
  *
  * A, B: two elements per byte, the one with the lower k in the low nibble. E2M1 codes 0 to 7 are
  * 0, 0.5, 1, 1.5, 2, 3, 4 and 6, and codes 8 to 15 are their negatives. UE4M3 has an exponent bias
@@ -416,35 +446,38 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  * A value is code * scale * tensor_scale. The tensor-wide (second-level) scale of NVFP4 is either a
  * factor of alpha, if you know it on the host, or a_tensor_scale and b_tensor_scale on the device.
  * If you give both, both multiply.
- *   D with scales  d_type NVFP4, MXFP4 or E2M1_UE8M0. D has the bits that nvfp4_quantize makes of
- *                the same product in fp32 (tensor_scale = *d_tensor_scale, scale_rule =
- *                d_scale_rule), and no value is rounded before. D is row-major, and N is a multiple
+ *   D with scales  d_type NVFP4, MXFP4 or E2M1_UE8M0: D equals what nvfp4_quantize writes for the
+ *                product in fp32 (tensor_scale = *d_tensor_scale, scale_rule = d_scale_rule). The
+ *                product is not rounded to another type before. D is row-major, and N is a multiple
  *                of 16 (NVFP4, E2M1_UE8M0) or 32 (MXFP4). d_ld and d_batch_stride count elements
- *                and are even. d_scales is aligned to 16 bytes and must not overlap D or any input.
+ *                and are even. d_scales is aligned to 16 bytes and does not overlap D or any input.
  *                Each batch has nvfp4_scale_bytes_for(m, n, d_scale_layout, the format) bytes of
  *                scales, and d_scales_batch_stride_bytes is a multiple of 16. Padding of scales
  *                keeps its bytes. With UE8M0 scales d_tensor_scale is NULL. With any other d_type
- *                these fields are NULL, 0, UNSET or DEFAULT.
+ *                d_scales, d_tensor_scale, d_scales_batch_stride_bytes, d_scale_layout and
+ *                d_scale_rule keep the values of NVFP4_GEMM_DESC_INIT.
  *   gated        With b2, D = act(x) * y, where x is the product with b and y the product with b2;
  *                n counts the columns of D. x and y each have an alpha, a tensor scale and a bias.
  *                b2 has the format, leading dimension, strides and scale layout of b, so both may
- *                be halves of one matrix. There is no C. Three fields are for SILU only. gate_limit
- *                limits: x = min(x, gate_limit), and y is clamped to +-gate_limit (finite; 0: no
- *                limit). gate_alpha makes silu(x) = x / (1 + exp(-gate_alpha * x)) (1/64 to 64; 0
- *                means 1). gate_beta is added to y (finite). Without b2, all fields of gated
- *                products are NULL or 0. When you ask without addresses, a nonzero alpha2 means
- *                that b2 will be given.
+ *                be halves of one matrix. There is no C. Three fields are for SILU only:
+ *                  gate_limit  x becomes min(x, gate_limit), and y is clamped to the range from
+ *                              -gate_limit to gate_limit. It is finite; 0 means no limit.
+ *                  gate_alpha  silu(x) becomes x / (1 + exp(-gate_alpha * x)). It is between 1/64
+ *                              and 64; 0 means 1.
+ *                  gate_beta   is added to y. It is finite.
+ *                Without b2, all fields of gated products are NULL or 0. If all addresses of a desc
+ *                are NULL ("addresses"), a nonzero alpha2 says that the product will be gated.
  *   amax         d_amax receives the largest |act(x)| (gated: |act(x) * y|) of D, and d_row_amax
  *                that of each row. Both are maxima of the fp32 values before D is rounded. If a
- *                value is NaN, the maximum is the NaN 0x7FFFFFFF. The stored value takes part:
- *                clear both to 0 first, or let several products share one. The stored value must
- *                be 0, positive, or the NaN 0x7FFFFFFF, because values are compared as int32_t:
- *                another NaN without a sign stays NaN, perhaps with other bits, and a value with
- *                the sign bit set, NaN included, counts as less than 0. The bits do not depend on
- *                the order of CTAs. Both are aligned to 4 bytes, and unchanged if M, N or L is 0.
- *                You may give one or both. The product then uses the general epilogue. A plan
- *                created with d_amax accepts another address for it, and likewise for d_row_amax.
- *                In a grouped product d_row_amax is [m], and rows of no group are unchanged. */
+ *                value is NaN, the maximum is the NaN 0x7FFFFFFF. The kernel takes the maximum with
+ *                the value that is stored already: write 0 first, or keep the value to get the
+ *                maximum over several products. The stored value is 0, positive, or the NaN
+ *                0x7FFFFFFF. Others give a wrong maximum, since values are compared as int32_t. The
+ *                bits do not depend on the order of CTAs. Both addresses are aligned to 4 bytes.
+ *                The values are unchanged if M, N or L is 0. You may give one or both. The product
+ *                then uses the general epilogue. If a plan was created with d_amax, a run may pass
+ *                another address for it; the same holds for d_row_amax. In a grouped product
+ *                d_row_amax is [m], and entries of rows that belong to no group are unchanged. */
 typedef struct nvfp4_gemm_desc {
   uint64_t struct_size;
 
@@ -454,23 +487,24 @@ typedef struct nvfp4_gemm_desc {
   int64_t a_ld, a_batch_stride;
   const void *a_scales;                /* a_scale_layout; bit 7 of every UE4M3 byte is 0          */
   int64_t a_scales_batch_stride_bytes;
-  const float *a_tensor_scale;         /* fp32, one or [l][m], by a_tensor_scale_rows; NULL: none */
+  const float *a_tensor_scale;         /* one fp32, or [l][m] with a_tensor_scale_rows = 1. NULL:
+                                          none                                                    */
 
   const void *b;                       /* [l][n][k] E2M1                                          */
   int64_t b_ld, b_batch_stride;
   const void *b_scales;
   int64_t b_scales_batch_stride_bytes;
   const float *b_tensor_scale;         /* fp32, one or several; NULL: none                        */
-  int64_t b_tensor_scale_columns;      /* 0: one factor. Otherwise b_tensor_scale has a factor for
-                                          each group of this many columns of D, a multiple of 64,
-                                          as weights that were fused at load need                 */
+  int64_t b_tensor_scale_columns;      /* 0: one factor. Otherwise the number of columns of D, a
+                                          multiple of 64, that share a factor. Weights that were
+                                          concatenated at load need this                          */
 
   const void *c;                       /* [l][m][n] c_type; read only if beta != 0                */
   int64_t c_ld, c_batch_stride;
 
   void *d;                             /* [l][m][n] d_type                                        */
   int64_t d_ld, d_batch_stride;
-  void *d_scales;                      /* D with scales: they are written, d_scale_layout         */
+  void *d_scales;                      /* D with scales: written, in d_scale_layout               */
   int64_t d_scales_batch_stride_bytes;
   const float *d_tensor_scale;         /* d_type NVFP4: D = code * scale * this, one fp32 on the
                                           device, above 0 and finite; NULL: 1                     */
@@ -481,7 +515,7 @@ typedef struct nvfp4_gemm_desc {
   const float *beta_device;
   float alpha, beta;                   /* scalar_mode HOST                                        */
 
-  void *workspace;                     /* nvfp4_gemm_workspace_bytes() of it; NULL if that is 0   */
+  void *workspace;                     /* of nvfp4_gemm_workspace_bytes() bytes; NULL if 0        */
   uint64_t workspace_bytes;
 
   const char *variant;                 /* NULL: the planner chooses. A name forces it             */
@@ -491,8 +525,8 @@ typedef struct nvfp4_gemm_desc {
   int32_t scalar_mode, activation, pdl;
   int32_t operand_format;              /* of A and B                                              */
   int32_t a_type;                      /* NVFP4_TYPE_NONE: as operand_format says. _F16, _BF16: A is
-                                          [l][m][k] of that type, not quantized, and a_scales NULL;
-                                          from 8.0 on, and in the reference                       */
+                                          [l][m][k] of that type, not quantized, and a_scales NULL.
+                                          GPUs from 8.0 on and the reference take such an A       */
   int32_t cd_order;                    /* of C and D together                                     */
   int32_t bias_axis;                   /* a value per column of D, or per row                     */
   int32_t batch_invariant;             /* 1: the bits of a row of D do not depend on M or on the
@@ -509,15 +543,15 @@ typedef struct nvfp4_gemm_desc {
   const void *b2;                      /* [l][n][k] as b; NULL: not gated                         */
   const void *b2_scales;               /* as b_scales                                             */
   const float *b2_tensor_scale;        /* as b_tensor_scale, columns too                          */
-  const void *bias2;                   /* bias_type, bias_axis; with bias or not at all           */
+  const void *bias2;                   /* like bias; both are set, or neither                     */
   const float *alpha2_device;          /* scalar_mode DEVICE                                      */
   float alpha2;                        /* scalar_mode HOST                                        */
   float gate_limit, gate_alpha, gate_beta;
   int32_t reserved2[4];                /* 0                                                       */
 } nvfp4_gemm_desc;
 
-/* l and alpha are 1, everything else is 0. alpha2 is 0 as well, since a nonzero one announces a b2:
- * set it in a gated product with scalar_mode HOST. */
+/* l and alpha are 1, everything else is 0. This includes alpha2: set it yourself in a gated product
+ * with scalar_mode HOST. */
 #ifdef __cplusplus
 static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
   nvfp4_gemm_desc desc = nvfp4_gemm_desc();
@@ -547,21 +581,23 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
  * stream) of the context that is current on the calling thread. Returns before the work is done.
  *
  * Arguments are checked first, in the order of the struct's rules, so a bad argument is reported on
- * any machine; then driver, context, device and images. A failure of the kernel itself, being
- * asynchronous, shows in the caller's next driver call.
+ * any machine. Then the driver, the context, the device and the images are checked. A kernel that
+ * fails while it runs shows in the caller's next driver call.
  *
  * Allocates nothing and waits for nothing. The stream may be captured into a graph, in any mode. A
- * product is one kernel node. If it needs a workspace it is two nodes with a programmatic edge
- * between them, and three on 10.x if the scales of both operands are linear. It is one node if the
- * workspace is only for even shares of 9.0. If a second kernel makes D (nvfp4_plan_info, d_apart),
- * that is one node more. With K = 0 it is one memset node for each batch or for
- * all, or a kernel node if D is more than fp16 of alpha * 0. Code is loaded at the first use of a
- * kernel only; the thread's capture mode is relaxed while that happens.               Since 0.1 */
+ * graph then has these kernel nodes, with programmatic edges between them:
+ *   1 for the product
+ *   1 more if there is a workspace; 2 more on 10.x if the scales of both operands are linear; none
+ *     if only "/even" or "/apart" needs the workspace
+ *   1 more if a second kernel computes D (nvfp4_plan_info, d_apart)
+ * With K = 0 it has memset nodes instead, one or one for each batch, or one kernel node if D needs
+ * more than the value alpha * 0 in fp16. The code of a kernel is loaded at its first use; the
+ * thread's capture mode is relaxed while that happens.                                 Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
 
-/* Opens the driver, and loads the code of all kernels for the current context's device. A program
- * needs this only if nothing may be loaded later. Errors are those of nvfp4_gemm_run: no driver, no
- * device, no context, no kernel.                                                     Since 0.1 */
+/* Opens the driver, and loads the code of all kernels for the current context's device. Call it
+ * where a later call must not load code, for example before capture or before you measure. Returns
+ * the errors of nvfp4_gemm_run for a missing driver, device, context or image.       Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_prepare(void);
 
 /* Computes small products with every variant that serves the current context's device and compares
@@ -577,7 +613,7 @@ NVFP4_API nvfp4_status nvfp4_prepare(void);
 NVFP4_API nvfp4_status nvfp4_selftest(void *workspace, uint64_t workspace_bytes, void *stream);
 
 /* Bytes of workspace that nvfp4_selftest needs on a device of that compute capability; 0 if no
- * kernel of this library serves it. No driver.                                      Since 0.1 */
+ * kernel of this library serves it. Needs no driver.                                Since 0.1 */
 NVFP4_API uint64_t nvfp4_selftest_bytes(int32_t compute_capability);
 
 /* ---- Plans ----------------------------------------------------------------------------------- */
@@ -594,8 +630,8 @@ typedef struct nvfp4_gemm_plan nvfp4_gemm_plan;
 NVFP4_API nvfp4_status nvfp4_gemm_plan_create(const nvfp4_gemm_desc *desc, nvfp4_gemm_plan **plan);
 
 /* Other addresses for one run; NULL keeps the plan's. The rules of nvfp4_gemm_desc for addresses,
- * overlap and workspace apply; workspace_bytes belongs to workspace. If the problem needs a
- * workspace, runs that may overlap in time each need their own. struct_size is
+ * overlap and workspace apply. workspace_bytes is the size of a workspace given here. If the
+ * problem needs a workspace, runs that may overlap in time each need their own. struct_size is
  * sizeof(nvfp4_gemm_addresses); other sizes are accepted as in nvfp4_gemm_desc. Fields from `rows`
  * on apply to grouped plans only. */
 typedef struct nvfp4_gemm_addresses {
@@ -630,49 +666,54 @@ NVFP4_DEFINE_INIT_(nvfp4_gemm_addresses)
 #endif
 
 /* Enqueues the plan's product on `stream` of the current context, as nvfp4_gemm_run does and with
- * the same bits. `addresses` may be NULL. Replacing a or b costs one tensor map each.
+ * the same bits. `addresses` may be NULL. If it replaces a or b, the host encodes a tensor map for
+ * each, which takes time but no memory.
  * UNSUPPORTED_ARCH: the current device has another compute capability than the plan.
  *                                                                                   Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_plan_run(const nvfp4_gemm_plan *plan,
                                            const nvfp4_gemm_addresses *addresses, void *stream);
 
-/* Work that the plan has enqueued goes on. NULL is fine.                               Since 0.1 */
+/* Frees the plan. Work that it has enqueued still completes. NULL is allowed.          Since 0.1 */
 NVFP4_API void nvfp4_gemm_plan_destroy(nvfp4_gemm_plan *plan);
 
-/* ---- Questions, answered without a driver ---------------------------------------------------- */
+/* ---- Queries, answered without a driver ------------------------------------------------------ */
 
 /* What nvfp4_gemm_run would return for this problem on a device of that compute capability, given
- * as 10 * major + minor (B200: 100; the driver's device attributes 75 and 76). Needs no driver and
- * no GPU. Addresses are never read; they are checked, unless all of them are NULL.
+ * as 10 * major + minor (B200: 100). A driver knows both numbers as the device attributes
+ * CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR. Needs no driver and no GPU. Addresses
+ * are checked, unless all of them are NULL, but memory at them is never read.
  *                                                                                    Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
                                             int32_t compute_capability);
 
-/* Bytes of workspace that the problem needs on a device of that compute capability, exactly. On
- * 10.x the workspace holds linear scales converted to 128x4, on 9.0 the decoded tokens of large
- * tiles, and elsewhere, with a 16-bit A, or with even shares, the sums of K partitions. If a second
- * kernel makes D (d_apart), it holds the sums of D in fp32, too. In other cases 0 bytes are needed.
- * desc->workspace is ignored. Errors are those of nvfp4_gemm_supported, and *bytes is then
- * unchanged.                                                                        Since 0.1 */
+/* Bytes of workspace that the problem needs on a device of that compute capability, exactly:
+ *   NVFP4 tokens on 10.x         for linear scales converted to 128x4
+ *   NVFP4 tokens on 9.0          for the decoded tokens, if the tile is large
+ *   "/even"; 16-bit A and 12.x   for the sums of K partitions
+ *   d_apart (nvfp4_plan_info)    for the sums of D in fp32, besides
+ * In other cases 0 bytes are needed. desc->workspace is ignored. Errors are those of
+ * nvfp4_gemm_supported, and *bytes is then unchanged.                               Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
                                                   int32_t compute_capability, uint64_t *bytes);
 
 /* Describes the plan in lines of text, for people: images in the order tried, variant, tile,
- * stages, grid, waves on a device of sm_count SMs, what the plan's mechanisms have run on, bytes,
- * the speed-of-light bound of the GPU that plans are made for (B200: 7.68 TB/s, 1.5 GHz), and what
- * the planner compared. The last line is a command line for the same problem, without batch strides
- * of scales. Programs call nvfp4_gemm_describe instead, because the wording may change with any
- * version. INVALID_VALUE: the buffer is too small. It then holds as much as fits, with a NUL at the
- * end, and the message says how many bytes are needed. 4096 are plenty.              Since 0.1 */
+ * stages, grid, waves on a device of sm_count SMs, the proof of the plan (NVFP4_PROOF_..), bytes
+ * moved, the least time for these bytes and products on the GPU that the planner assumes (for 10.x
+ * a B200 with 7.68 TB/s and 1.5 GHz), and what the planner compared. The last line is a command
+ * line for the same problem, without batch strides of scales. Programs call nvfp4_gemm_describe
+ * instead, because the wording may change with any version. INVALID_VALUE: the buffer is too small.
+ * It then holds as much as fits, with a NUL at the end, and the message says how many bytes are
+ * needed. 4096 are plenty.                                                            Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc *desc, int32_t compute_capability,
                                           int32_t sm_count, char *buffer, size_t bytes);
 
-/* The evidence for a plan: what its mechanisms have run on.
- * ASSEMBLED  nothing: the images assemble for such a device, and have not run
- * EMULATOR   the emulator only
- * PUBLISHED  the emulator; and public kernels have used them on such a GPU
- * HARDWARE   such a GPU: this library's kernel has run there
- * The planner chooses PUBLISHED and HARDWARE. Others run only if desc->variant names them. */
+/* The proof of a plan: where its kernel, or kernels with the same instructions, have run.
+ * ASSEMBLED  nowhere: the image was assembled for such a GPU, no more
+ * EMULATOR   in our emulator only
+ * PUBLISHED  in our emulator; public kernels run the same instructions on such a GPU
+ * HARDWARE   this library's kernel has run on such a GPU
+ * The planner takes kernels with PUBLISHED and HARDWARE. Others run only if desc->variant names
+ * them. */
 enum {
   NVFP4_PROOF_NONE = 0,                /* no kernel multiplies                                    */
   NVFP4_PROOF_ASSEMBLED = 1,
@@ -699,16 +740,16 @@ typedef struct nvfp4_plan_info {
   uint64_t a_scales_bytes;             /* the part for linear scales of A, which every call first
                                           converts to 128x4                                       */
   uint64_t b_scales_bytes;             /* the same for B                                          */
-  double predicted_ns;                 /* time of the kernel on the GPU that plans are made for
-                                          (9.0: 132 SMs); 0: this planner predicts no time        */
+  double predicted_ns;                 /* time of the kernel on the GPU that the planner assumes
+                                          (9.0: 132 SMs); 0: there is no prediction for this GPU  */
   double bytes;                        /* of A, B, C, D and scales, each read or written once     */
   double memory_ns;                    /* least time in which the GPU's memory moves these bytes  */
   double math_ns;                      /* least time of the tensor cores of sm_count SMs          */
-  int32_t variant_index;               /* nvfp4_variant_name(compute_capability, this)            */
+  int32_t variant_index;               /* index for nvfp4_variant_name                            */
   int32_t tile_m, tile_n, tile_k;      /* rows and columns of D; elements of K in a stage         */
   int32_t tile_ctas;                   /* CTAs that compute a tile side by side: 2 for a pair     */
   int32_t tiles;                       /* in all batches                                          */
-  int32_t k_partitions;                /* CTAs, or pairs, that share a tile along K               */
+  int32_t k_partitions;                /* parts of K; each has its own CTA, or pair of CTAs       */
   int32_t whole_tiles;                 /* tiles that are not split along K, though others are     */
   int32_t cluster_ctas;
   int32_t grid_ctas;                   /* CTAs launched on sm_count SMs                           */
@@ -720,7 +761,7 @@ typedef struct nvfp4_plan_info {
   int32_t store;                       /* NVFP4_STORE_..                                          */
   int32_t epilogue;                    /* NVFP4_EPILOGUE_..                                       */
   int32_t d_apart;                     /* 1: the kernel stores sums in the workspace, and a second
-                                          one makes D of them                                     */
+                                          one computes D from them                                */
   int32_t reserved[4];                 /* 0                                                       */
 } nvfp4_plan_info;
 #ifdef __cplusplus
@@ -749,19 +790,25 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
 
 /* One launch for several groups, such as the experts of a layer. Group g has its own rows of A and
  * D and its own B. Device memory says which rows belong to a group, and no function reads it on the
- * host. Grouped products exist for tokens in 16 bits on every GPU, and for 4-bit tokens (a_type
- * NONE) on compute capability 9.0, 10.0 and 10.3. They may be gated, with a b2 for each group and
- * K > 0, on 9.0 with batch_invariant = 1, too, since one tile computes them. D has any type; on 9.0
- * its scales are LINEAR. nvfp4_grouped_workspace_bytes says whether a workspace is needed:
- * on 10.x for LINEAR scales of A, on 9.0 for NVFP4 tokens, which are decoded first. With COUNTS and
- * rows_hint it has room for 4 * rows_hint * l rows; more rows than that take longer.
+ * host. Supported are
+ *   fp16 and bf16 tokens   on every GPU from 8.0 on
+ *   4-bit tokens           (a_type NONE) on 9.0, 10.0 and 10.3
+ *   gated products         on the same GPUs, if K > 0; each group has its own b2. On 9.0 they may
+ *                          have batch_invariant = 1, which gated products of one group may not.
+ *   every type of D        on 9.0 the scales of D are LINEAR
+ * nvfp4_grouped_workspace_bytes says whether a workspace is needed: on 10.x for LINEAR scales of A,
+ * on 9.0 for NVFP4 tokens, which are decoded first. With COUNTS and rows_hint (below) it is made
+ * for 4 * rows_hint * l rows. More rows than that still work, but take longer.
  *
- * A row has the bits of a product of its group's rows alone. For 4-bit tokens on 10.x that is the
- * product with batch_invariant = 1. Otherwise it is the product with unsplit K ("NAME/1") of the
- * variant that nvfp4_grouped_describe names; with batch_invariant = 1 its bits do not depend on
- * rows_hint.
- * ENDS    group g has the rows rows[g-1] to rows[g] - 1 of A; the first group begins at row 0.
- * COUNTS  group g has rows[g] rows, and the first is row g * capacity. */
+ * The rows of a group have the bits of a separate product of that group. For 4-bit tokens on 10.x
+ * the separate product has batch_invariant = 1. Elsewhere it names the variant that
+ * nvfp4_grouped_describe returns with "/1" behind it, so that K is not split. With
+ * batch_invariant = 1 the bits of a row do not depend on rows_hint.
+ *
+ * rows_kind says what the array rows holds:
+ * ENDS    Group g has the rows rows[g-1] to rows[g] - 1 of A and D; the first group begins at
+ *         row 0.
+ * COUNTS  Group g has rows[g] rows, which begin at row g * capacity of A and D. */
 enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
 
 /* struct_size is sizeof(nvfp4_grouped_desc), larger ones as in nvfp4_gemm_desc.
@@ -771,10 +818,11 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *   b_shared     0: each group has its own B, so with l above 1 b_batch_stride and
  *                b_scales_batch_stride_bytes are above 0. 1: all groups use one B (and one b2), and
  *                with l above 1 both strides are 0.
- *   rows         Not checked, since they are in device memory. ENDS must not decrease, and the last
- *                is at most m. COUNTS are 0 to capacity. The kernel clamps other values, so nothing
- *                outside D is written. Rows of no group keep their bytes. With COUNTS, capacity is
- *                at least 1 and capacity * l at most m.
+ *   rows         The values are in device memory and are not checked. With ENDS they must not
+ *                decrease, and the last is at most m. With COUNTS they are 0 to capacity, capacity
+ *                is at least 1, and capacity * l is at most m. The kernel clamps values that break
+ *                these rules, so nothing outside D is written. Rows that belong to no group keep
+ *                their bytes.
  *   group_alpha  replaces alpha, and group_alpha2 replaces alpha2; scalar_mode is HOST.
  *   group_d_tensor_scale
  *                replaces d_tensor_scale. Only for a D of type NVFP4.
@@ -782,22 +830,22 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *                At least n: group g adds the bias from element g * bias_group_stride on, of bias
  *                and of bias2 alike. 0: all groups add one. Only for a bias per column.
  *   empty        l, m or n = 0: success, nothing is enqueued.
- *   tiles        tiles_m * ceil(n/w) * K partitions is at most 2^31-1, where a tile has t tokens
- *                and w weights. With ENDS, tiles_m is e + (m-e)/t, where e = min(l, m). With COUNTS
- *                it is l * ceil(capacity/t). A gated tile has w/2 columns of D, but not for 4-bit
- *                tokens on 10.x.
- *   scales       128X4: each group begins a new tile of 128 rows. LINEAR: as without groups. On 9.0
- *                the scales of A are LINEAR. scale_rows are not checked either: the kernel reads
- *                scales from the rows that they name. Scales of D lie as an A of m rows and n
- *                columns has them in the same groups, so that D can be the A of a next product with
- *                the same rows: 128X4 ones begin at scale_rows, or after those of the group before.
- *                If A has scales, scale_rows need a_scale_layout 128X4; otherwise d_scale_layout.
- *   overlap      The rule of one product, where rows, scale_rows, group_alpha and group_alpha2 are
- *                inputs, too. A bias counts as (l-1) * bias_group_stride + n elements. The scales
- *                of A count as the most bytes that any rows can need:
- *                nvfp4_grouped_scale_bytes(m, l, k, ...) bytes, or with COUNTS and 128X4
- *                nvfp4_scale_bytes_for(capacity, k, ...) bytes for each group. That holds even if
- *                your rows need fewer, and wherever scale_rows place the groups. */
+ *   tiles        tiles_m * ceil(n/w) * k_partitions is at most 2^31-1. t and w are tile_m and
+ *                tile_n of nvfp4_grouped_describe; in a gated product w is half of tile_n, except
+ *                for 4-bit tokens on 10.x. With ENDS, tiles_m is e + (m-e)/t, where e = min(l, m).
+ *                With COUNTS it is l * ceil(capacity/t).
+ *   scales of A  LINEAR: as without groups. 128X4: each group begins a new tile of 128 rows. On 9.0
+ *                they must be LINEAR.
+ *   scales of D  They have the places that the scales of an A with m rows and n columns have, so
+ *                that D can be the A of a next product with the same rows.
+ *   scale_rows   For 128X4 scales, of A or, if A has no scales, of D: the scales of group g begin
+ *                at row scale_rows[g]. If it is NULL, they follow those of group g-1. The values
+ *                are in device memory and are not checked.
+ *   overlap      The rule of one product. rows, scale_rows, group_alpha and group_alpha2 count as
+ *                inputs, too. A bias has (l-1) * bias_group_stride + n elements. The scales of A
+ *                are taken to have the largest size that they can have, whatever rows and
+ *                scale_rows hold: nvfp4_grouped_scale_bytes(m, l, k, ...) bytes, or with COUNTS and
+ *                128X4 nvfp4_scale_bytes_for(capacity, k, ...) bytes for each group. */
 typedef struct nvfp4_grouped_desc {
   uint64_t struct_size;
   const nvfp4_gemm_desc *gemm;
@@ -841,8 +889,9 @@ NVFP4_API nvfp4_status nvfp4_grouped_explain(const nvfp4_grouped_desc *desc,
 NVFP4_API nvfp4_status nvfp4_grouped_reference(const nvfp4_grouped_desc *desc);
 
 /* The most bytes that the scales of `rows` rows can take, however the rows are divided among
- * `groups` groups: in 128X4 every group begins a tile. The format is an NVFP4_OPERAND_FORMAT. 0 as
- * for nvfp4_scale_bytes_for, or if groups is negative, or 0 although rows is not.      Since 0.1 */
+ * `groups` groups: in 128X4 every group begins a tile. The format is an NVFP4_OPERAND_FORMAT.
+ * Returns 0 where nvfp4_scale_bytes_for does, if groups is negative, and if groups is 0 but rows is
+ * not.                                                                                 Since 0.1 */
 NVFP4_API size_t nvfp4_grouped_scale_bytes(int64_t rows, int64_t groups, int64_t k, int32_t layout,
                                            int32_t format);
 
@@ -875,9 +924,9 @@ NVFP4_API nvfp4_status nvfp4_scale_convert_host(const void *src, int32_t src_lay
 /* Quantizes x [rows, k], row-major fp32 with leading dimension x_ld, to codes (leading dimension
  * codes_ld in elements, even) and scales. t = tensor_scale (finite, > 0) is the factor that
  * dequantizes: x ~ code * scale * t. A usual choice is amax(|x|) / 2688. Per block of 16:
- *   s = e4m3(amax / 6 / t), code = e2m1(x / (s * t)); fp32, each operation rounded to nearest even,
- *   conversions saturate. s = 0 gives codes of +0. A NaN in a block makes its scale NaN (0x7F) and
- *   its codes +0; an infinity has scale 448 and code +-6.
+ *   s = e4m3(amax / 6 / t), code = e2m1(x / (s * t)). Each operation is fp32 and rounded to nearest
+ *   even. Conversions saturate. If s is 0, all codes are +0. A NaN in a block makes its scale NaN
+ *   (0x7F) and its codes +0; an infinity has scale 448 and code +-6.
  * k is a multiple of 16. Padding of scales is written as 0.                            Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_quantize_host(const float *x, int64_t x_ld, int64_t rows, int64_t k,
                                            float tensor_scale, void *codes, int64_t codes_ld,
@@ -896,16 +945,18 @@ NVFP4_API nvfp4_status nvfp4_dequantize_host(const void *codes, int64_t codes_ld
  * VALUE   t is tensor_scale.
  * DEVICE  t is *tensor_scale_device, read when the kernel runs. It must be positive and finite,
  *         which is not checked.
- * AMAX    nvfp4_quantize computes t = amax / 2688 over the finite elements of x (1 if that is 0)
- *         and writes it to *tensor_scale_device, which nvfp4_gemm_desc takes as a_tensor_scale or
- *         b_tensor_scale. Needs a workspace, and a kernel reads x once more.
+ * AMAX    nvfp4_quantize computes t = amax / 2688, where amax is the largest magnitude of all
+ *         finite elements of x; t is 1 if amax is 0. It writes t to *tensor_scale_device, which
+ *         nvfp4_gemm_desc takes as a_tensor_scale or b_tensor_scale. This needs a workspace and a
+ *         second kernel that reads x.
  * The other modes have a t for each row, tensor_scale_device[rows], which nvfp4_gemm_desc takes as
  * a_tensor_scale with a_tensor_scale_rows:
- * ROW_AMAX       computed and written for each row as AMAX does, by the kernel that quantizes.
- * ROWS           read.
- * FROM_ROW_AMAX  the array holds a product's d_row_amax; t = amax / 2688 (1 if that is 0), and the
- *                array is not changed. The next product takes it as a_tensor_scale with
- *                alpha / 2688. */
+ * ROW_AMAX       The kernel computes t for each row as in AMAX and writes it. It needs no second
+ *                kernel.
+ * ROWS           The kernel reads t of each row.
+ * FROM_ROW_AMAX  The array holds a product's d_row_amax. The kernel reads it and takes
+ *                t = amax / 2688 (1 if amax is 0). It leaves the array as it is. So pass the array
+ *                to the next product as a_tensor_scale, and divide its alpha by 2688. */
 enum {
   NVFP4_TENSOR_SCALE_VALUE = 0,
   NVFP4_TENSOR_SCALE_DEVICE = 1,
@@ -923,13 +974,14 @@ enum {
  *   codes        codes_ld >= k, even, in elements. Rows at multiples of 8 bytes are written faster.
  *   scales       nvfp4_scale_bytes_for(rows, k, scale_layout, format) bytes.
  *   pdl          NVFP4_PDL_OFF or _ON, as in nvfp4_gemm_desc. With either, a following kernel with
- *                programmatic launch may start at once.
+ *                programmatic launch may start before this one has finished.
  *   overlap      x, codes, scales, the memory at tensor_scale_device and the workspace do not
  *                overlap.
  *   format       an NVFP4_OPERAND_FORMAT. K a multiple of the elements that share a scale.
- *   scale_rule   With NVFP4: DEFAULT or 4OVER6. With UE8M0 scales: DEFAULT, ROUND_UP or FLOOR, the
- *                mode VALUE and tensor_scale = 1, since such scales cover the range of fp32.
- * Only codes and scales of elements that exist are written: padding keeps its bytes. */
+ *   scale_rule   With NVFP4: DEFAULT or 4OVER6. With UE8M0 scales: DEFAULT, ROUND_UP or FLOOR.
+ *                UE8M0 scales cover the range of fp32, so tensor_scale_mode is VALUE and
+ *                tensor_scale 1 with them.
+ * Padding keeps its bytes: only the codes and scales of the elements of x are written. */
 typedef struct nvfp4_quantize_desc {
   uint64_t struct_size;
   int64_t rows, k;
@@ -938,8 +990,8 @@ typedef struct nvfp4_quantize_desc {
   void *codes;                         /* E2M1, two to a byte                                     */
   int64_t codes_ld;
   void *scales;                        /* of that format, scale_layout                            */
-  float *tensor_scale_device;          /* not VALUE; AMAX and ROW_AMAX write it                   */
-  void *workspace;                     /* AMAX: nvfp4_quantize_workspace_bytes() of it            */
+  float *tensor_scale_device;          /* for each mode but VALUE; AMAX and ROW_AMAX write it     */
+  void *workspace;                     /* AMAX: of nvfp4_quantize_workspace_bytes() bytes         */
   uint64_t workspace_bytes;
   float tensor_scale;                  /* VALUE: finite, above 0                                  */
   int32_t x_type, scale_layout, tensor_scale_mode, pdl;
@@ -965,7 +1017,7 @@ NVFP4_API nvfp4_status nvfp4_quantize_workspace_bytes(const nvfp4_quantize_desc 
 NVFP4_API nvfp4_status nvfp4_quantize(const nvfp4_quantize_desc *desc, void *stream);
 
 /* x = (code * scale) * t: the inner product is exact, the outer one an fp32 multiplication, then
- * one rounding to x_type. VALUE, DEVICE, ROWS or FROM_ROW_AMAX.                     Since 0.1 */
+ * one rounding to x_type. tensor_scale_mode is VALUE, DEVICE, ROWS or FROM_ROW_AMAX. Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_dequantize(const nvfp4_quantize_desc *desc, void *stream);
 
 /* nvfp4_quantize and nvfp4_dequantize on the CPU, single-threaded, with the same bits; every
@@ -985,8 +1037,8 @@ NVFP4_API nvfp4_status nvfp4_scale_convert(const void *src, int32_t src_layout, 
 /* ---- Packed weights -------------------------------------------------------------------------- */
 
 /* Bytes of a packed [rows, k] matrix, a multiple of 128: ceil(rows/64) * ceil(k/64) units. 0 if a
- * size is negative, k is no multiple of the elements that share a scale, the packing is NONE, it or
- * the NVFP4_OPERAND_FORMAT is unknown, or the result exceeds 2^63-1.                   Since 0.1 */
+ * size is negative, k is no multiple of the elements that share a scale, packing is NONE or
+ * unknown, format is no NVFP4_OPERAND_FORMAT, or the result exceeds 2^63-1.            Since 0.1 */
 NVFP4_API size_t nvfp4_packed_bytes(int64_t rows, int64_t k, int32_t packing, int32_t format);
 
 /* l matrices of weights [n][k], in a checkpoint's order and packed, in device memory; in host
@@ -994,19 +1046,20 @@ NVFP4_API size_t nvfp4_packed_bytes(int64_t rows, int64_t k, int32_t packing, in
  *   struct_size  sizeof(nvfp4_pack_desc); larger ones as in nvfp4_gemm_desc.
  *   n, k, l      0 .. 2^31-1; k a multiple of 16, of 32 for MXFP4. Any of them 0: success, nothing
  *                is read or written.
- *   rows         A call converts the rows first_row to first_row + rows - 1 of each matrix, 0 all
- *                from first_row on. first_row is a multiple of 64, and so is rows unless they end
- *                at n. codes and scales hold these rows alone: a matrix [rows][k] with its own
- *                scales. `packed` is the whole matrix.
+ *   rows         A call converts the rows first_row to first_row + rows - 1 of each matrix. If
+ *                rows is 0, it converts all from first_row on. first_row is a multiple of 64. rows
+ *                is, too, unless first_row + rows is n. codes and scales hold these rows alone: a
+ *                matrix [rows][k] with its own scales. `packed` is the whole matrix.
  *   codes        codes_ld >= k, a multiple of 32, below 2^41.
  *   scales       nvfp4_scale_bytes_for(rows, k, scale_layout, format) bytes for each matrix. Bit 7
  *                of a UE4M3 scale is not kept.
  *   packed       nvfp4_packed_bytes(n, k, packing, format) bytes for each matrix.
  *   strides      Ignored if l = 1. Matrices do not overlap. codes_batch_stride is a multiple of 32,
  *                scales_batch_stride_bytes of 16, and packed_batch_stride_bytes is whole units.
- *   addresses    codes, scales and packed are aligned to 16 bytes; on the host to nothing.
- *   overlap      codes, scales and packed lie apart. What was packed into the same memory before
- *                does not matter. */
+ *   addresses    codes, scales and packed are aligned to 16 bytes. The functions ..._host need no
+ *                alignment.
+ *   overlap      codes, scales and packed do not overlap. `packed` may hold an earlier matrix,
+ *                which is overwritten. */
 typedef struct nvfp4_pack_desc {
   uint64_t struct_size;
   int64_t n, k, l;
@@ -1038,8 +1091,8 @@ static inline nvfp4_pack_desc nvfp4_pack_desc_init() {
  *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_pack_weights(const nvfp4_pack_desc *desc, void *stream);
 
-/* Writes codes and scales of the rows, with the bytes that were packed; padding keeps its bytes.
- * The rest as nvfp4_pack_weights.                                                      Since 0.1 */
+/* Restores the codes and scales of the rows, byte for byte. Padding of scales keeps its bytes. In
+ * all else it works as nvfp4_pack_weights.                                             Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_unpack_weights(const nvfp4_pack_desc *desc, void *stream);
 
 /* The same bytes on the CPU, single-threaded; every pointer is a host pointer. Padding of scales is
@@ -1052,32 +1105,33 @@ NVFP4_API nvfp4_status nvfp4_unpack_weights_host(const nvfp4_pack_desc *desc);
 /* One kernel computes z [rows][k] in fp32 and quantizes it as nvfp4_quantize quantizes x. Each
  * operation is rounded to nearest even (docs/numerics.md).
  * SILU_MUL  z = silu(x) * y: the gated halves of a feed-forward layer.
- * RMS_NORM  h = x, or with a residual y, h = x + y rounded to the type and written to y. Then
- *           z = (h * (1 / sqrt(sum(h^2) / k + epsilon))) * weight, the sum over a row in one fixed
- *           order of 256 partial ones. */
+ * RMS_NORM  h = x. With a residual y it is x + y, rounded to the field type, and is written to y.
+ *           Then z = (h * (1 / sqrt(sum(h^2) / k + epsilon))) * weight. The sum over a row consists
+ *           of 256 partial sums, in one fixed order. */
 enum { NVFP4_FUSED_UNSET = 0, NVFP4_FUSED_SILU_MUL = 1, NVFP4_FUSED_RMS_NORM = 2 };
 
 /* Operands of a fused quantizer, all in device memory; in host memory for the function ..._host.
  *   struct_size  sizeof(nvfp4_fused_quantize_desc); larger ones as in nvfp4_gemm_desc.
  *   rows, k      0 .. 2^31-1; k a multiple of 16, of 32 for MXFP4. Either 0: success, nothing is
  *                read or written.
- *   type         of x, y and weight: NVFP4_TYPE_F16, _BF16 or _F32, and their alignment. x_ld and
- *                y_ld >= k. Rows, and a weight, that start at multiples of 16 bytes are read
- *                faster.
- *   y            SILU_MUL: the factor. RMS_NORM: the residual, or NULL.
+ *   type         The type of x, y and weight: NVFP4_TYPE_F16, _BF16 or _F32. Their addresses are
+ *                aligned to its size. x_ld and y_ld >= k. Rows, and a weight, that start at
+ *                multiples of 16 bytes are read faster.
+ *   y            SILU_MUL: the factor, which is read. RMS_NORM: the residual, which is read and
+ *                overwritten with h, or NULL.
  *   weight       RMS_NORM: k of them. SILU_MUL: NULL.
  *   epsilon      RMS_NORM: finite, above 0. SILU_MUL: 0.
  *   codes, scales, tensor_scale, tensor_scale_device, pdl, format, scale_rule
  *                as in nvfp4_quantize_desc; tensor_scale_mode is VALUE, DEVICE or ROW_AMAX, and
  *                scale_rule is not 4OVER6.
- *   overlap      what is written (codes, scales, a residual, scales of rows) and each other operand
- *                lie apart. */
+ *   overlap      No array that is written (codes, scales, a residual, tensor scales of rows)
+ *                overlaps any other array. */
 typedef struct nvfp4_fused_quantize_desc {
   uint64_t struct_size;
   int64_t rows, k;
   const void *x;
   int64_t x_ld;
-  void *y;                             /* a residual is written, too                              */
+  void *y;                             /* SILU_MUL: read. RMS_NORM: read and overwritten          */
   int64_t y_ld;
   const void *weight;
   void *codes;                         /* E2M1, two to a byte                                     */
@@ -1098,12 +1152,13 @@ NVFP4_DEFINE_INIT_(nvfp4_fused_quantize_desc)
 #endif
 
 /* One kernel on `stream` of the current context. Allocates nothing, waits for nothing, may be
- * captured. Nothing but codes and scales of elements that exist, and the residual, is written.
+ * captured. Writes the codes and scales of the elements of z and the residual, no padding.
  *                                                                                   Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_fused_quantize(const nvfp4_fused_quantize_desc *desc, void *stream);
 
 /* The same bits on the CPU, single-threaded; every pointer is a host pointer. Padding of scales is
- * written as 0. Allocates nothing; slow, in integers, for tests.                       Since 0.1 */
+ * written as 0. Allocates nothing. It computes with integers and is slow: it is meant for tests.
+ *                                                                                      Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_fused_quantize_host(const nvfp4_fused_quantize_desc *desc);
 
 #ifdef __cplusplus

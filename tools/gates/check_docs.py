@@ -305,14 +305,14 @@ def header_names_the_gpus():
         words = " ".join(file.read().replace(" *", " ").split())
     kernels = words[words.index("KERNELS NVFP4"):words.index("SPEED A product")]
     listed = r"([\d.]+(?:(?:, | and )[\d.]+\d)*)"
-    stated = re.search(f"capability {listed}, which have run on .* for {listed}, which have run in "
-                       f"an emulator only. For {listed} kernels assemble.* F16 or BF16 also have "
-                       f"kernels for {listed}[.] ", kernels).groups()
+    stated = re.search(f"kernels for {listed}, which have run on .* for {listed}, which have run "
+                       f"in an emulator only. Kernels for {listed} have been assembled.* fp16 or "
+                       f"bf16: kernels for all of these and for {listed}[.] ", kernels).groups()
     known = [(f"{one // 10}.{one % 10}", *support.cells(lib.abi, one, sms)[:3:2])
              for one, sms in support.architectures()]
     nvfp4 = [sorted(one for one, proof, _ in known if proof in proofs)
              for proofs in (["hardware"], ["published", "emulator"], ["assembled"])]
-    also = sorted(one for one, proof, f16 in known if f16 != "-" and proof in ("-", "assembled"))
+    also = sorted(one for one, proof, f16 in known if f16 != "-" and proof == "-")
     return [sorted(re.findall(r"\d+\.\d", each)) for each in stated] == [*nvfp4, also]
 
 
