@@ -4,10 +4,11 @@ the library itself: the seed is the first eight hex digits of its SHA-256. Whoev
 them before the library is built, and whoever has the library can draw them again. Prints a file of
 layers as `nvfp4_bench gpu --layers` reads it.
 
-The pool's numbers come from each model's config.json: n and k of a linear layer follow from
-hidden_size, intermediate_size, num_attention_heads, num_key_value_heads and head_dim, cut along n
-(qkv, gate-up) or k (o, down) for tensor parallelism. None of its (n, k) is in bench/layers.csv or
-bench/held_out*.txt."""
+The pool's numbers follow from each model's config.json: hidden_size, intermediate_size,
+num_attention_heads, num_key_value_heads and head_dim, cut along n (qkv, gate-up, up) or k (o, down)
+for tensor parallelism. All are multiples of 128, as Marlin wants them. When the pool was made, no
+line of any file of the repository had both numbers of a layer; after a drawing the next pool needs
+other layers."""
 import csv
 import hashlib
 import os

@@ -211,7 +211,7 @@ bool find_even_shares(int64_t tiles, int64_t stages, const Architecture& arch, E
   return even->each > 0 && stages - 1 <= (kSm90MostEvenParts - 1) * even->each;
 }
 
-// Fitted on 80 cells of bench/layers.csv on an H200 and judged on 59 of bench/pool.csv (2026-11-29,
+// Fitted on 80 cells of bench/layers.csv on an H200 and judged on 59 other (2026-11-29,
 // docs/notebook.md). Where no SM is idle, a k-block takes longer by that share, more for 16-bit
 // tokens; the arrivals and the last part; bytes of parts that a CTA stores and
 // loads per clock.
