@@ -194,12 +194,13 @@ class Experts {
     bytes = std::max({bytes, of_one, of_counts});
     workspace_ = std::make_unique<DeviceBuffer>(driver_, size_t(bytes + (64 << 20)));
     gemm.workspace = workspace_->pointer(), gemm.workspace_bytes = workspace_->bytes();
+    if (options.packed) take_packed();
     gemm_counts.workspace = gemm.workspace, gemm_counts.workspace_bytes = gemm.workspace_bytes;
   }
   Experts(const Experts&) = delete;
 
-  nvfp4_gemm_desc gemm{}, gemm_counts{};
-  nvfp4_grouped_desc grouped{}, in_counts{};
+  nvfp4_gemm_desc gemm{}, gemm_counts{}, gemm_packed{};
+  nvfp4_grouped_desc grouped{}, in_counts{}, of_packed{};
 
   void divide(const std::vector<int32_t>& ends) {
     host_ends_ = ends;
@@ -210,6 +211,7 @@ class Experts {
   }
   void run(CUstream stream) const { check(nvfp4_grouped_run(&grouped, stream)); }
   void run_counts(CUstream stream) const { check(nvfp4_grouped_run(&in_counts, stream)); }
+  void run_packed(CUstream stream) const { check(nvfp4_grouped_run(&of_packed, stream)); }
   // Puts the rows where COUNTS has them. False if an expert has more than the capacity.
   bool spread_rows() {
     if (!counted_.fits(host_ends_)) return false;
@@ -224,19 +226,19 @@ class Experts {
     counted_.collect(*d_, size_t(gemm.n * 2), host_ends_);
     return d();
   }
-  // The variant of the grouped product, cut along K as it is.
-  std::string variant(const Gpu& gpu) const {
+  // The variant of a grouped product, cut along K as it is.
+  std::string variant(const Gpu& gpu, const nvfp4_grouped_desc& of) const {
     nvfp4_plan_info info{};
     info.struct_size = sizeof info;
-    check(nvfp4_grouped_describe(&grouped, gpu.info.compute_capability(), gpu.info.sms, &info));
+    check(nvfp4_grouped_describe(&of, gpu.info.compute_capability(), gpu.info.sms, &info));
     return formatted("%s/%d", info.variant, int(info.k_partitions));
   }
   // One product for each group that has rows: what a caller without grouped products does.
-  void loop(const char* variant, CUstream stream) const {
+  void loop(const nvfp4_gemm_desc& of, const char* variant, CUstream stream) const {
     int64_t begin = 0;
     for (size_t group = 0; group < host_ends_.size(); ++group) {
       const int64_t end = host_ends_[group];
-      if (end > begin) check(run_rows(int64_t(group), begin, end, variant, stream));
+      if (end > begin) check(run_rows(of, int64_t(group), begin, end, variant, stream));
       begin = end;
     }
   }
@@ -254,7 +256,26 @@ class Experts {
 
  private:
   static constexpr size_t kScaleAlignment = 16;
+  static constexpr int32_t kPacking = NVFP4_PACKING_SM90_1;
 
+  int64_t packed_bytes() const {
+    return int64_t(nvfp4_packed_bytes(gemm.n, gemm.k, kPacking, gemm.operand_format));
+  }
+  void take_packed() {
+    packed_ = std::make_unique<DeviceBuffer>(driver_, size_t(packed_bytes() * gemm.l));
+    nvfp4_pack_desc p = NVFP4_PACK_DESC_INIT;
+    p.n = gemm.n, p.k = gemm.k, p.l = gemm.l, p.format = gemm.operand_format, p.packing = kPacking;
+    p.codes = b_->pointer(), p.codes_ld = gemm.b_ld, p.codes_batch_stride = gemm.b_batch_stride;
+    p.scales = b_scales_->pointer(), p.scale_layout = gemm.b_scale_layout;
+    p.scales_batch_stride_bytes = gemm.b_scales_batch_stride_bytes;
+    p.packed = packed_->pointer(), p.packed_batch_stride_bytes = packed_bytes();
+    check(nvfp4_pack_weights(&p, nullptr));
+    gemm_packed = gemm, of_packed = grouped, of_packed.gemm = &gemm_packed;
+    gemm_packed.b = packed_->pointer(), gemm_packed.b_scales = nullptr;
+    gemm_packed.b_packing = kPacking, gemm_packed.b_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
+    gemm_packed.b_batch_stride = (gemm.n + 63) / 64 * ((gemm.k + 63) / 64) * 4096;
+    gemm_packed.b_ld = gemm_packed.b_scales_batch_stride_bytes = 0;
+  }
   void take_counted() {
     gemm_counts = gemm, in_counts = grouped;
     gemm_counts.m = gemm.l * counted_.capacity;
@@ -288,9 +309,10 @@ class Experts {
     }
     loop_scales_->upload(bytes);
   }
-  nvfp4_status run_rows(int64_t group, int64_t begin, int64_t end, const char* variant,
-                        CUstream stream) const {
-    nvfp4_gemm_desc g = gemm;
+  nvfp4_status run_rows(const nvfp4_gemm_desc& of, int64_t group, int64_t begin, int64_t end,
+                        const char* variant, CUstream stream) const {
+    nvfp4_gemm_desc g = of;
+    const bool packed = of.b_packing != NVFP4_PACKING_NONE;
     const bool halves = gemm.a_type != NVFP4_TYPE_NONE;
     const auto past = [](const void* from, int64_t bytes) {
       return static_cast<const uint8_t*>(from) + bytes;
@@ -298,8 +320,8 @@ class Experts {
     g.m = end - begin, g.l = 1, g.variant = variant;
     g.a = past(gemm.a, begin * gemm.k * (halves ? 4 : 1) / 2);
     if (!halves) g.a_scales = past(loop_scales_->pointer(), group_scales_[size_t(group)]);
-    g.b = past(gemm.b, group * gemm.b_batch_stride / 2);
-    g.b_scales = past(gemm.b_scales, group * gemm.b_scales_batch_stride_bytes);
+    g.b = past(of.b, group * (packed ? packed_bytes() : of.b_batch_stride / 2));
+    if (!packed) g.b_scales = past(of.b_scales, group * of.b_scales_batch_stride_bytes);
     g.d = static_cast<uint8_t*>(gemm.d) + begin * gemm.n * 2;
     return nvfp4_gemm_run(&g, stream);
   }
@@ -310,8 +332,20 @@ class Experts {
   std::vector<int32_t> host_ends_;
   std::vector<uint8_t> host_scales_;
   std::vector<int64_t> group_scales_;  // where those of each group begin in loop_scales_
-  std::unique_ptr<DeviceBuffer> a_, a_scales_, loop_scales_, b_, b_scales_, d_, ends_, workspace_;
+  std::unique_ptr<DeviceBuffer> a_, a_scales_, loop_scales_, b_, b_scales_, packed_, d_, ends_,
+      workspace_;
 };
+
+void verify_packed(const Gpu& gpu, Experts& experts, const std::string& name) {
+  if (experts.of_packed.gemm == nullptr) return;
+  experts.clear();
+  experts.run_packed(nullptr);
+  const std::vector<uint8_t> d = experts.d();
+  experts.clear();
+  experts.loop(experts.gemm_packed, experts.variant(gpu, experts.of_packed).c_str(), nullptr);
+  if (experts.d() != d)
+    throw std::runtime_error(name + ": rows of packed weights have other bits than their product");
+}
 
 // Where COUNTS can have these rows, their D, too.
 void verify(const Gpu& gpu, Experts& experts, bool counts, const std::string& name) {
@@ -319,9 +353,10 @@ void verify(const Gpu& gpu, Experts& experts, bool counts, const std::string& na
   experts.run(nullptr);
   const std::vector<uint8_t> d = experts.d();
   experts.clear();
-  experts.loop(experts.variant(gpu).c_str(), nullptr);
+  experts.loop(experts.gemm, experts.variant(gpu, experts.grouped).c_str(), nullptr);
   if (experts.d() != d)
     throw std::runtime_error(name + ": rows have not the bits of their group's product");
+  verify_packed(gpu, experts, name);
   if (!counts) return;
   experts.clear();
   experts.run_counts(nullptr);
@@ -330,7 +365,7 @@ void verify(const Gpu& gpu, Experts& experts, bool counts, const std::string& na
 }
 
 struct Figures {
-  double grouped = 0, loop = 0, counts = 0, single = 0;
+  double grouped = 0, loop = 0, counts = 0, single = 0, packed = 0;
 };
 
 // Each in turn; weights cold.
@@ -339,7 +374,8 @@ Figures time_routing(GpuTimer& timer, std::vector<std::unique_ptr<Experts>>& set
   const auto turns = [&](const auto& run) { return support::in_turns(sets, run, 4); };
   std::vector<Series> series{
       turns([](const Experts& set, CUstream stream) { set.run(stream); }),
-      turns([](const Experts& set, CUstream stream) { set.loop(nullptr, stream); })};
+      turns([](const Experts& set, CUstream stream) { set.loop(set.gemm, nullptr, stream); })};
+  const bool packed = sets[0]->of_packed.gemm != nullptr;
   if (counts) {
     series.push_back(turns([](const Experts& set, CUstream stream) { set.run_counts(stream); }));
   }
@@ -347,9 +383,16 @@ Figures time_routing(GpuTimer& timer, std::vector<std::unique_ptr<Experts>>& set
     series.push_back(
         turns([rows](const Experts& set, CUstream stream) { set.single(rows, stream); }));
   }
+  if (packed) {
+    series.push_back(turns([](const Experts& set, CUstream stream) { set.run_packed(stream); }));
+  }
   const auto times = timer.interleaved(series, replays);
-  return {median(times[0]), median(times[1]), counts ? median(times[2]) : 0,
-          single ? median(times.back()) : 0};
+  Figures us{median(times[0]), median(times[1])};
+  size_t next = 2;
+  if (counts) us.counts = median(times[next++]);
+  if (single) us.single = median(times[next++]);
+  if (packed) us.packed = median(times[next++]);
+  return us;
 }
 
 double bytes_of_weights(const Layer& layer, const std::vector<int32_t>& ends) {
@@ -377,7 +420,9 @@ void print_row(const Layer& layer, int64_t rows, Routing routing, int64_t capaci
   print_figure(us.counts);
   print_figure(us.loop);
   print_figure(us.single);
-  std::printf("%.3f,%.2f,%.2f\n", us.loop / us.grouped, reading, by.node_us + 3 + reading / 0.85);
+  std::printf("%.3f,%.2f,%.2f", us.loop / us.grouped, reading, by.node_us + 3 + reading / 0.85);
+  if (us.packed > 0) std::printf(",%.2f", us.packed);
+  std::printf("\n");
   std::fflush(stdout);
 }
 
@@ -447,8 +492,8 @@ int time_grouped(const GroupedOptions& options) {
   std::printf(
       "# Microseconds by graph replay, weights cold, median of %d replays that take turns.\n%s"
       "layer,experts,n,k,rows_a_group,routing,capacity,grouped_us,counts_us,loop_us,single_us,"
-      "loop_over_grouped,read_us,goal_us\n",
-      options.replays, as_comments(head).c_str());
+      "loop_over_grouped,read_us,goal_us%s\n",
+      options.replays, as_comments(head).c_str(), options.packed ? ",packed_us" : "");
   for (const Layer& layer : kLayers) {
     const bool named = std::string(layer.name).find(options.layer) != std::string::npos;
     for (const int64_t rows : options.rows) {
