@@ -311,8 +311,7 @@ enum {
  *         (r/64) * ceil(K/64) + k/64 of its matrix. Elements beyond N or K are zeros.
  *         docs/packing.md has the order inside a unit.
  * nvfp4_pack_weights packs weights, nvfp4_unpack_weights restores them. Kernels of 9.0 read packed
- * weights in products with fp16 or bf16 tokens that are neither grouped nor gated; the reference
- * reads them in every product. */
+ * weights in products with fp16 or bf16 tokens; the reference reads them in every product. */
 enum { NVFP4_PACKING_NONE = 0, NVFP4_PACKING_SM90_1 = 1 };
 
 /* How the scale of a block follows from its elements. For a UE8M0 scale let m * 2^e, 1 <= m < 2, be

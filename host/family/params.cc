@@ -39,18 +39,19 @@ uint32_t rows_of_box(const Plan& plan) { return plan.entry().columns / plan.vari
 // Bytes of a row of codes in a box: those of a k-block.
 uint32_t span_of_codes(const Plan& plan) { return plan.variant->tile_k / 2; }
 
+// Makes the map of b, or that of b2.
 nvfp4_status encode_packed_weights(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
-                                   TensorMap* map) {
+                                   const Operand& weights, TensorMap* map) {
   const Packing& packing = *find_packing(g.b_packing);
-  const PackedUnits packed{g.b,
+  const PackedUnits packed{weights.elements,
                            packing.unit_bytes(*find_operand_format(g.operand_format)),
                            ceil_div(g.k, packing.k),
                            ceil_div(g.n, packing.rows),
                            g.l,
                            packing.stride_bytes(g.b_batch_stride, g.operand_format)};
-  return encode_packed_map(driver, "b", packed,
+  return encode_packed_map(driver, weights.name, packed,
                            plan.variant->tile_k / static_cast<uint32_t>(packing.k),
-                           plan.variant->tile_weights / static_cast<uint32_t>(packing.rows), map);
+                           rows_of_box(plan) / static_cast<uint32_t>(packing.rows), map);
 }
 
 }  // namespace
@@ -68,12 +69,13 @@ const uint8_t* weight_scales2(const nvfp4_gemm_desc& g) {
 
 nvfp4_status encode_weights(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                             TensorMap* map) {
-  if (plan.packed) return encode_packed_weights(driver, g, plan, map);
+  if (plan.packed) return encode_packed_weights(driver, g, plan, operand_b(g), map);
   return encode_tensor_map(driver, "b", MapElement::e2m1, g.b, g.n, g.k, g.l, g.b_ld,
                            g.b_batch_stride, span_of_codes(plan), rows_of_box(plan), map);
 }
 nvfp4_status encode_weights2(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                              TensorMap* map) {
+  if (plan.packed) return encode_packed_weights(driver, g, plan, operand_b2(g), map);
   return encode_tensor_map(driver, "b2", MapElement::e2m1, g.b2, g.n, g.k, g.l, g.b_ld,
                            g.b_batch_stride, span_of_codes(plan), rows_of_box(plan), map);
 }

@@ -340,7 +340,7 @@ Operation operation(const Plan& plan, const KernelParams& params) {
   const EpilogueParams& e = params.get<Sm100Params>()->epilogue;
   // In groups the general epilogue makes D's scales.
   const bool general = e.kind == kEpilogueGeneral || (plan.grouped && e.kind == kEpilogueScaled);
-  if (plan.gated) return operation_of(plan.grouped, true);
+  if (plan.gated) return operation_of(plan.grouped, true, false);
   if (plan.grouped) return general ? kOperation_grouped : kOperation_grouped_plain;
   if (e.d_scales_per_row != 0) return kOperation_scaled;
   return general ? kOperation_any : kOperation_plain;

@@ -285,7 +285,7 @@ nvfp4_status replace_addresses(const Driver&, const nvfp4_gemm_desc&, const nvfp
 
 // One kernel computes all single products, one those with packed weights, one all grouped ones.
 Operation operation(const Plan& plan, const KernelParams&) {
-  return plan.packed ? kOperation_packed : operation_of(plan.grouped, plan.gated);
+  return operation_of(plan.grouped, plan.gated, plan.packed);
 }
 
 const char* add_entry(const Architecture& arch, const Variant& v) {

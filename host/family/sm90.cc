@@ -471,7 +471,9 @@ Operation packed_operation(const Sm90Params& p) {
 }
 
 Operation operation(const Plan& plan, const KernelParams& params) {
-  if (plan.grouped) return operation_of(true, plan.gated);
+  if (plan.grouped || (plan.packed && plan.gated)) {
+    return operation_of(plan.grouped, plan.gated, plan.packed);
+  }
   const Sm90Params& p = *params.get<Sm90Params>();
   const uint32_t kind = p.epilogue.kind;
   if (plan.packed) return packed_operation(p);

@@ -2,6 +2,7 @@
 #include "host/plan/apart.h"
 
 #include "host/base/operand_format.h"
+#include "host/base/packing.h"
 #include "host/base/size.h"
 #include "host/problem/epilogue.h"
 #include "host/problem/fields.h"
@@ -21,10 +22,20 @@ int64_t bytes_between(const void* a, const void* b) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(b) - reinterpret_cast<uintptr_t>(a));
 }
 
-// A stride of 0 would be b repeated, which it is. No gated kernel reads packed weights.
+// Bytes of what b_batch_stride counts in: a unit of packed weights, or two elements.
+int64_t bytes_of_step(const nvfp4_gemm_desc& g) {
+  const Packing* const packing = find_packing(g.b_packing);
+  return packing == nullptr ? 1 : packing->unit_bytes(*find_operand_format(g.operand_format));
+}
+int64_t elements_of_step(const nvfp4_gemm_desc& g) {
+  const Packing* const packing = find_packing(g.b_packing);
+  return packing == nullptr ? 2 : packing->elements();
+}
+
+// A stride of 0 would be b repeated, which it is.
 bool are_batches(const nvfp4_gemm_desc& g) {
   const int64_t apart = bytes_between(g.b, g.b2);
-  if (g.b_packing != NVFP4_PACKING_NONE) return false;
+  if (apart % bytes_of_step(g) != 0) return false;
   return g.l == 1 && apart < kStrideBytes && apart > -kStrideBytes;
 }
 
@@ -81,7 +92,7 @@ void take_both_weights(const nvfp4_gemm_desc& g, nvfp4_gemm_desc* sums) {
   sums->a_batch_stride = sums->a_scales_batch_stride_bytes = 0;
   sums->b = swapped ? g.b2 : g.b;
   sums->b_scales = swapped ? g.b2_scales : g.b_scales;
-  sums->b_batch_stride = sign * 2 * bytes_between(g.b, g.b2);
+  sums->b_batch_stride = sign * bytes_between(g.b, g.b2) / bytes_of_step(g) * elements_of_step(g);
   sums->b_scales_batch_stride_bytes = sign * bytes_between(g.b_scales, g.b2_scales);
 }
 

@@ -50,7 +50,7 @@ bool makes_scales_of_d(const nvfp4_gemm_desc& g, const Variant& v) {
 }
 
 bool has_kernel(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
-  return serves(v, arch) && v.has(operation_of(true, is_gated(g))) && takes_operands(v, arch, g) &&
+  return serves(v, arch) && takes_weights(v, arch, g, true) && takes_operands(v, arch, g) &&
          takes_token_scales(g, v) && makes_scales_of_d(g, v) && has_scale_maps(g, v);
 }
 
@@ -217,6 +217,7 @@ nvfp4_status make_grouped_plan(const CheckedGrouped& checked, int32_t capability
   plan->ctas_per_sm = plan->variant->ctas_per_sm;
   plan->gated = is_gated(g);
   plan->grouped = true;
+  plan->packed = has_packed_weights(g);
   plan->group_rows = rows_in_workspace(checked.known, g);
   plan->shared_bytes = plan->entry().shared_bytes;
   plan->waits = true;

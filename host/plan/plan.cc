@@ -91,7 +91,7 @@ nvfp4_status refuse_operands(const nvfp4_gemm_desc& desc, const Architecture& ar
 // Whether any variant has an entry for gated products.
 bool has_gated_kernel(const Architecture& arch, const nvfp4_gemm_desc& desc) {
   for (uint32_t i = 0; i < kVariantCount; ++i) {
-    if (is_candidate(desc, arch, variant_at(i)) && variant_at(i).has(kOperation_gated)) return true;
+    if (is_candidate(desc, arch, variant_at(i))) return true;
   }
   return false;
 }
@@ -207,19 +207,19 @@ nvfp4_gemm_desc planned_product(const nvfp4_gemm_desc& desc, const Architecture&
 
 nvfp4_status check_packing(const nvfp4_gemm_desc& desc, const Architecture& arch, bool grouped) {
   if (!has_packed_weights(desc)) return NVFP4_SUCCESS;
-  bool reads = false;
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
-    reads |= serves(v, arch) && takes_operands(v, arch, desc) && takes_packing(v, arch, desc);
+    if (serves(v, arch) && takes_operands(v, arch, desc) && takes_weights(v, arch, desc, grouped)) {
+      return NVFP4_SUCCESS;
+    }
   }
-  if (reads && !grouped && !is_gated(desc)) return NVFP4_SUCCESS;
-  const char* const kind = grouped ? " in grouped products" : " in gated products (b2)";
   return fail(
       NVFP4_STATUS_NOT_SUPPORTED,
-      "b_packing = %s: no kernel for compute capability %s reads such weights%s with a_type "
-      "= %s; nvfp4_unpack_weights() returns the order of a checkpoint",
+      "b_packing = %s: no kernel for compute capability %s reads such weights in %sproducts%s with "
+      "a_type = %s; nvfp4_unpack_weights() returns the order of a checkpoint",
       enumerator_name(Enumeration::packing, desc.b_packing), capability_text(arch.capability).text,
-      reads ? kind : "", enumerator_name(Enumeration::type, desc.a_type));
+      grouped ? "grouped " : "", is_gated(desc) ? " that are gated (b2)" : "",
+      enumerator_name(Enumeration::type, desc.a_type));
 }
 
 nvfp4_status refuse_assembled(const Architecture& arch, const Variant& such) {

@@ -52,7 +52,7 @@ struct Plan {
   const Architecture& arch() const;
   // The kernel that takes every product of the plan's kind.
   const Entry& entry() const {
-    return variant->entries[packed ? kOperation_packed : operation_of(grouped, gated)];
+    return variant->entries[operation_of(grouped, gated, packed)];
   }
 };
 

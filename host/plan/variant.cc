@@ -238,15 +238,16 @@ bool has_packed_weights(const nvfp4_gemm_desc& desc) {
   return desc.k > 0 && desc.b_packing != NVFP4_PACKING_NONE;
 }
 
-bool takes_packing(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc) {
-  return !has_packed_weights(desc) ||
-         (arch.family->packing == desc.b_packing && v.has(kOperation_packed));
+bool takes_weights(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc,
+                   bool grouped) {
+  const bool packed = has_packed_weights(desc);
+  return v.has(operation_of(grouped, is_gated(desc), packed)) &&
+         (!packed || arch.family->packing == desc.b_packing);
 }
 
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
-  return serves(v, arch) && takes_operands(v, arch, desc) && takes_packing(v, arch, desc) &&
-         (desc.batch_invariant == 0 || is_in_order(v, arch)) && has_scale_maps(desc, v) &&
-         (!is_gated(desc) || v.has(kOperation_gated));
+  return serves(v, arch) && takes_operands(v, arch, desc) && takes_weights(v, arch, desc, false) &&
+         (desc.batch_invariant == 0 || is_in_order(v, arch)) && has_scale_maps(desc, v);
 }
 
 bool has_scale_maps(const nvfp4_gemm_desc& desc, const Variant& v) {

@@ -66,7 +66,11 @@ struct Variant {
 };
 
 // The operation that takes every product of a kind for which the variant has a kernel.
-inline Operation operation_of(bool grouped, bool gated) {
+inline Operation operation_of(bool grouped, bool gated, bool packed) {
+  if (packed) {
+    if (grouped) return gated ? kOperation_packed_grouped_gated : kOperation_packed_grouped;
+    return gated ? kOperation_packed_gated : kOperation_packed;
+  }
   if (grouped) return gated ? kOperation_grouped_gated : kOperation_grouped;
   return gated ? kOperation_gated : kOperation_any;
 }
@@ -100,10 +104,13 @@ inline bool serves(const Variant& variant, const Architecture& arch) {
 bool takes_decoded(const Variant& v, const nvfp4_gemm_desc& desc);
 bool takes_operands(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc);
 
-// Whether the product reads packed weights; with K = 0 it reads none. Whether a variant reads the
-// weights of a product in the order that they have.
+// Whether the product reads packed weights; with K = 0 it reads none.
 bool has_packed_weights(const nvfp4_gemm_desc& desc);
-bool takes_packing(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc);
+
+// Whether a variant has a kernel for such a product, single or grouped, that reads the weights in
+// the order that they have.
+bool takes_weights(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc,
+                   bool grouped);
 
 // Whether the planner may choose the variant.
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v);

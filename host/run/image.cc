@@ -226,7 +226,7 @@ nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, Load
   const auto add_entry = variant.family->add_entry;
   const char* const tokens = variant.workspace_tokens ? kTokensEntry : nullptr;
   const char* const add = add_entry == nullptr ? nullptr : add_entry(plan.arch(), variant);
-  const bool takes_groups = variant.has(operation_of(true, false));
+  const bool takes_groups = variant.has(operation_of(true, false, false));
   const char* const group_tokens =
       variant.workspace_tokens && takes_groups ? kGroupTokensEntry : nullptr;
   Wanted wanted[kMostWanted] = {

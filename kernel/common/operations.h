@@ -19,15 +19,18 @@ enum Operation : uint32_t {
   kOperation_gated,          // gated products
   kOperation_gated_plain,    // plain gated products
   kOperation_grouped_gated,  // grouped products that are also gated
-  kOperation_packed,         // packed weights: every product that is neither grouped nor gated
-  kOperation_packed_plain,   // those that are plain
-  kOperation_packed_mxfp4,   // those in MXFP4
+  // The same with packed weights.
+  kOperation_packed,  // every product that is neither grouped nor gated
+  kOperation_packed_plain,
+  kOperation_packed_mxfp4,
+  kOperation_packed_grouped,
+  kOperation_packed_gated,
+  kOperation_packed_grouped_gated,
   kOperationCount
 };
 
 constexpr bool is_of_packed(uint32_t operation) {
-  return operation == kOperation_packed || operation == kOperation_packed_plain ||
-         operation == kOperation_packed_mxfp4;
+  return operation >= kOperation_packed && operation <= kOperation_packed_grouped_gated;
 }
 
 }  // namespace nvfp4
@@ -44,3 +47,6 @@ constexpr bool is_of_packed(uint32_t operation) {
 #define NVFP4_SUFFIX_packed _packed
 #define NVFP4_SUFFIX_packed_plain _packed_plain
 #define NVFP4_SUFFIX_packed_mxfp4 _packed_mxfp4
+#define NVFP4_SUFFIX_packed_grouped _packed_grouped
+#define NVFP4_SUFFIX_packed_gated _packed_gated
+#define NVFP4_SUFFIX_packed_grouped_gated _packed_grouped_gated

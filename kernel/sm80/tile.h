@@ -150,6 +150,8 @@ template <typename Tile>
 struct Sm80_packed : Tile {
   static constexpr bool kPacked = true;
 };
+template <typename Tile>
+using Sm80_packed_grouped = Sm80_packed<Sm80_grouped<Tile>>;
 static_assert(kSm80BlockK / kPackedK * kPackedUnitBytes == kSm80CodeBytes + kSm80ScaleBytes &&
               kSm80Weights == kPackedRows);
 

@@ -256,6 +256,16 @@ __device__ void finish_tile(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane
   }
 }
 
+template <typename Tile>
+__device__ void multiply_natural(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                                 WidePosition<Tile>& position, float (&sums)[Tile::kTokens / 2]) {
+  if constexpr (Tile::kPacked) {
+    multiply_packed(cta, warp, lane, position, sums);
+  } else {
+    multiply_a16(cta, warp, lane, position, sums);
+  }
+}
+
 // Computes the CTA's values anew after the loop over K, so that the loop can use their registers.
 // If the loop decodes in the natural order of K, the numbers of warp and tile are computed anew,
 // too.
@@ -273,11 +283,7 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
     }
     const Cta90<Tile> cta = make_cta<Tile>(p, smem, index);
     if constexpr (Tile::kNaturalTokens) {
-      if constexpr (Tile::kPacked) {
-        multiply_packed(cta, warp, lane, position, sums);
-      } else {
-        multiply_a16(cta, warp, lane, position, sums);
-      }
+      multiply_natural(cta, warp, lane, position, sums);
       warp = warp_number();
       if (!Tile::kSeveralTiles) index = first_tile<Tile>(p);
     } else {
@@ -378,7 +384,7 @@ __device__ void grouped_consumer_warp(const Sm90Params& p, uint32_t smem, uint32
     uint32_t warp = warp_number();
     auto position = WidePosition<Tile>::at(number * cta.count, warp / Tile::kConsumersPerStage);
     if constexpr (Tile::kNaturalTokens) {
-      multiply_a16(cta, warp, lane, position, sums);
+      multiply_natural(cta, warp, lane, position, sums);
       warp = warp_number();
     } else {
       multiply(cta, warp, lane, position, sums);

@@ -72,15 +72,21 @@ __device__ uint32_t packed_unit_bytes(const Sm90Params& p) {
   return log2_steps_per_scale_tile<Tile>(p) != 0 ? kPackedUnitBytesOf32 : kPackedUnitBytes;
 }
 
-// A box of the map has the units of a k-block for each 64 weights. Beyond N and K it has zeros.
+// A box of the map has the units of a k-block for each 64 weights. Beyond N and K it has zeros. A
+// gated product has one of b and one of b2.
 template <typename Tile>
 __device__ void load_packed(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t bar) {
-  constexpr uint32_t kBlocks = Tile::kWeights / kPackedRows;
+  constexpr uint32_t kBlocks = Tile::kColumnsOfD / kPackedRows;
   const uint32_t bytes = kBlocks * Tile::kSteps * packed_unit_bytes<Tile>(cta.p);
-  ptx::mbarrier_arrive_expect_tx(bar, bytes);
-  ptx::cp_async_bulk_tensor_4d(
-      cta.weights(at), &cta.p.weights, 0, (cta.stage_begin + i) * (2 * Tile::kSteps),
-      cta.tile.weight_tile * kBlocks, cta.tile.batch, bar, ptx::kEvictFirst);
+  const uint32_t half = (cta.stage_begin + i) * (2 * Tile::kSteps);  // of a unit
+  const uint32_t block = cta.tile.weight_tile * kBlocks;
+  ptx::mbarrier_arrive_expect_tx(bar, Tile::kHalves * bytes);
+  ptx::cp_async_bulk_tensor_4d(cta.weights(at), &cta.p.weights, 0, half, block, cta.tile.batch, bar,
+                               ptx::kEvictFirst);
+  if constexpr (Tile::kGated) {
+    ptx::cp_async_bulk_tensor_4d(cta.weights(at) + bytes, &gated_params(cta.p).weights2, 0, half,
+                                 block, cta.tile.batch, bar, ptx::kEvictFirst);
+  }
 }
 
 // `bar` counts the bytes of the k-block.

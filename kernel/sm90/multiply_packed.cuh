@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernel/common/clocks.cuh"
 #include "kernel/ptx/mbarrier.cuh"
 #include "kernel/ptx/memory.cuh"
+#include "kernel/ptx/select.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode_packed.cuh"
 #include "kernel/sm90/load.cuh"
@@ -25,19 +27,86 @@ struct PackedUnit {
 
 // Addresses of a lane in stage 0, for the first unit.
 struct PackedLane {
+  using Unit = PackedUnit;
+
   uint32_t codes, scales, full;
 
   template <typename Tile>
-  __device__ PackedLane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane, uint32_t unit_bytes) {
-    const uint32_t of_stage = warp % Tile::kConsumersPerStage;
-    const uint32_t slab = of_stage % kPackedSlabs;
-    const uint32_t units = cta.weights(0) + of_stage / kPackedSlabs * (Tile::kSteps * unit_bytes);
+  __device__ PackedLane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane, uint32_t unit_bytes)
+      : PackedLane(cta, warp % Tile::kConsumersPerStage / kPackedSlabs, warp % kPackedSlabs, lane,
+                   unit_bytes) {}
+
+  template <typename Units>
+  __device__ PackedUnit load(const Units& units, uint32_t at, uint32_t i) const {
+    return units.load(*this, at, i);
+  }
+  static __device__ const PackedUnit& joined(const PackedUnit& unit) { return unit; }
+
+ protected:
+  // For the slab of a unit: of the block-th 64 weights of the tile.
+  template <typename Tile>
+  __device__ PackedLane(const Cta90<Tile>& cta, uint32_t block, uint32_t slab, uint32_t lane,
+                        uint32_t unit_bytes) {
+    const uint32_t units = cta.weights(0) + block * (Tile::kSteps * unit_bytes);
     const uint32_t scale_bytes = unit_bytes - kPackedCodeBytes;
     codes = units + slab * kPackedSlabBytes + lane * 16;
     scales = units + kPackedCodeBytes + slab * (scale_bytes / 4) + lane / 4 * (scale_bytes / 32);
     full = cta.weights_full(0);
   }
 };
+
+// What a lane of a gated product reads: of b and of b2, first the one whose row has its place in
+// the fragment.
+struct GatedPackedUnit {
+  PackedUnit in_place, other;
+};
+
+// A fragment of a gated product has eight rows of b and the same eight of b2 (wide/tile.h). One
+// warp takes the rows g of a slab, and the next one the rows g + 8. So b has its place in the words
+// of the first warp, and b2 in those of the second. The other operand's bits move to the place of
+// the slab's other rows: magnitudes by three bits, signs by one, scales by two bytes.
+struct GatedPackedLane : PackedLane {
+  using Unit = GatedPackedUnit;
+
+  uint32_t apart;   // bytes from the operand that has its place to the other one
+  uint32_t place;   // bits of codes that have their place
+  uint32_t rotate;  // by how many bits to the left the other magnitudes move
+  uint32_t rotate_signs;
+  uint32_t bytes;  // of both words of scales, for __byte_perm
+
+  template <typename Tile>
+  __device__ GatedPackedLane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                             uint32_t unit_bytes)
+      : PackedLane(cta, warp % 2, warp % Tile::kConsumersPerStage / 2, lane, unit_bytes) {
+    const bool first = warp % 2 == 0;
+    const uint32_t units = Tile::kSteps * unit_bytes;
+    apart = first ? units : 0u - units;
+    place = first ? 0xA1C7A1C7 : 0x5E385E38;
+    rotate = first ? 3 : 32 - 3;
+    rotate_signs = first ? 32 - 1 : 1;
+    bytes = first ? 0x5410 : 0x3276;
+  }
+
+  template <typename Units>
+  __device__ GatedPackedUnit load(const Units& units, uint32_t at, uint32_t i) const {
+    return {units.load(*this, at, i), units.load(*this, at + apart, i)};
+  }
+  __device__ uint32_t joined(uint32_t in_place, uint32_t other) const {
+    constexpr uint32_t kSigns = 0xF000F000;
+    const uint32_t moved = ptx::lop3_select(kSigns, __funnelshift_l(other, other, rotate_signs),
+                                            __funnelshift_l(other, other, rotate));
+    return ptx::lop3_select(place, in_place, moved);
+  }
+  __device__ PackedUnit joined(const GatedPackedUnit& unit) const {
+    const uint4 &x = unit.in_place.codes, &y = unit.other.codes;
+    const uint2 &s = unit.in_place.scales, &t = unit.other.scales;
+    return {make_uint4(joined(x.x, y.x), joined(x.y, y.y), joined(x.z, y.z), joined(x.w, y.w)),
+            make_uint2(__byte_perm(s.x, t.x, bytes), __byte_perm(s.y, t.y, bytes))};
+  }
+};
+
+template <typename Tile>
+using PackedLaneOf = std::conditional_t<Tile::kGated, GatedPackedLane, PackedLane>;
 
 // Each kind of scales has a struct: how units lie, and how a unit is decoded. load() reads the unit
 // that is `at` bytes behind the first one of stage 0. begin_stage() comes before the first unit of
@@ -103,14 +172,15 @@ struct PackedMxfp4 : PackedOperand<Sm90TokenType::bf16> {
 
 // Works like multiply_a16_step.
 template <typename Tile, typename Units, uint32_t kBlockStep>
-__device__ void multiply_packed_step(const Cta90<Tile>& cta, const PackedLane& at, uint32_t stage,
-                                     const Units& units, const PackedPowers& by, uint32_t lane,
-                                     bool first, PackedUnit& unit, TokenSlot<Tile>& slot,
+__device__ void multiply_packed_step(const Cta90<Tile>& cta, const PackedLaneOf<Tile>& at,
+                                     uint32_t stage, const Units& units, const PackedPowers& by,
+                                     uint32_t lane, bool first,
+                                     typename PackedLaneOf<Tile>::Unit& unit, TokenSlot<Tile>& slot,
                                      float (&sums)[Tile::kTokens / 2]) {
   uint32_t a[4][4];
-  units.decode(unit, by, a);
+  units.decode(at.joined(unit), by, a);
   if (kBlockStep < 3) {
-    unit = units.load(at, stage + (kBlockStep + 1) * units.unit_bytes(), kBlockStep + 1);
+    unit = at.load(units, stage + (kBlockStep + 1) * units.unit_bytes(), kBlockStep + 1);
   }
   issue_part<Tile, Units, kBlockStep>(cta, a, lane, first, slot, sums);
 }
@@ -127,7 +197,7 @@ __device__ void multiply_packed_as(const Cta90<Tile>& cta, uint32_t warp, uint32
     return;
   }
   Units units(cta.p);
-  const PackedLane at(cta, warp, lane, units.unit_bytes());
+  const PackedLaneOf<Tile> at(cta, warp, lane, units.unit_bytes());
   const PackedPowers by(min(cta.p.batches, 1));
   RingPosition<Tile::kStages>& stage = position.stage;
   TokenSlot<Tile>& slot = position.slot;
@@ -139,7 +209,7 @@ __device__ void multiply_packed_as(const Cta90<Tile>& cta, uint32_t warp, uint32
     const uint32_t from = stage.stage * Tile::kWeightBytes;
     const bool first = left == all;
     units.begin_stage(at, from);
-    PackedUnit unit = units.load(at, from, 0);
+    typename PackedLaneOf<Tile>::Unit unit = at.load(units, from, 0);
     multiply_packed_step<Tile, Units, 0>(cta, at, from, units, by, lane, first, unit, slot, sums);
     multiply_packed_step<Tile, Units, 1>(cta, at, from, units, by, lane, false, unit, slot, sums);
     multiply_packed_step<Tile, Units, 2>(cta, at, from, units, by, lane, false, unit, slot, sums);

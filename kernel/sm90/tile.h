@@ -88,6 +88,11 @@ template <typename Tile>
 using Sm90Packed = Sm90WideTile<Tile::kWeights, Tile::kTokens, Tile::kTokenType,
                                 Sm90PackedRow<Tile::kWeights, Tile::kTokens>>;
 
+// A tile in the entries for gated products of packed weights: a unit of b and one of b2.
+template <typename Tile>
+using Sm90PackedGated = Sm90WideTile<Tile::kWeights, Tile::kTokens, Tile::kTokenType,
+                                     Sm90PackedGatedRow<Tile::kWeights, Tile::kTokens>>;
+
 // What each operation (kernel/common/operations.h) makes of a tile.
 template <typename Tile>
 using Sm90_any = Tile;
@@ -111,5 +116,11 @@ template <typename Tile>
 using Sm90_packed_plain = Sm90Plain<Sm90Packed<Tile>>;
 template <typename Tile>
 using Sm90_packed_mxfp4 = Sm90Mxfp4<Sm90Packed<Tile>>;
+template <typename Tile>
+using Sm90_packed_grouped = Sm90Grouped<Sm90Packed<Tile>>;
+template <typename Tile>
+using Sm90_packed_gated = Sm90PackedGated<Tile>;
+template <typename Tile>
+using Sm90_packed_grouped_gated = Sm90Grouped<Sm90PackedGated<Tile>>;
 
 }  // namespace nvfp4

@@ -96,6 +96,12 @@ struct GroupedProblem {
   // b2 of all groups.
   support::Operand weights2() const { return support::with_rows_reversed(weights.b); }
 
+  bool packed() const { return fields.b_packing != NVFP4_PACKING_NONE; }
+  // A matrix of weights as it lies on the device.
+  std::vector<uint8_t> bytes_of_weights(const support::Operand& b) const {
+    return packed() ? b.packed(fields.b_packing) : b.codes;
+  }
+
   // The rows of one group, as a problem of its own.
   support::Problem single(int64_t group) const {
     return support::with_fields(product(group), fields, 1);
@@ -147,10 +153,11 @@ class DeviceGrouped {
   DeviceGrouped(const Gpu& gpu, const GroupedProblem& problem)
       : a_(gpu.driver, problem.tokens.a.elements()),
         a_scales_(gpu.driver, problem.token_scales()),
-        b_(gpu.driver, problem.weights.b.codes),
+        b_(gpu.driver, problem.bytes_of_weights(problem.weights.b)),
         b_scales_(gpu.driver, problem.weights.b.device_scales(0x7F, 0)),
         rows_(gpu.driver, bytes_of(problem.ends)),
-        b2_(gpu.driver, problem.fields.gated() ? problem.weights2().codes : none()),
+        b2_(gpu.driver,
+            problem.fields.gated() ? problem.bytes_of_weights(problem.weights2()) : none()),
         b2_scales_(gpu.driver,
                    problem.fields.gated() ? problem.weights2().device_scales(0x7F, 0) : none()),
         d_(gpu.driver, size_t(problem.sizes.rows * problem.sizes.n *
@@ -175,6 +182,12 @@ class DeviceGrouped {
     }
     gemm.d = d_.pointer(), gemm.d_batch_stride = 0;
     if (fields.gated()) gemm.b2 = b2_.pointer(), gemm.b2_scales = b2_scales_.pointer();
+    if (problem.packed()) {
+      gemm.b_ld = gemm.b_scales_batch_stride_bytes = 0;
+      gemm.b_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
+      gemm.b_scales = gemm.b2_scales = nullptr;
+      if (!problem.b_shared) gemm.b_batch_stride = b.packed_stride();
+    }
     grouped.gemm = &gemm;
     grouped.rows = static_cast<const int32_t*>(rows_.pointer());
     grouped.rows_kind = problem.capacity > 0 ? NVFP4_ROWS_COUNTS : NVFP4_ROWS_ENDS;
@@ -367,13 +380,19 @@ inline std::vector<uint8_t> grouped_reference(const GroupedProblem& problem,
   const std::vector<uint8_t> a_scales = problem.token_scales();
   const std::vector<uint8_t> b_scales = b.device_scales(0x7F, 0);
   const std::vector<uint8_t> b2_scales = b2.device_scales(0x7F, 0);
+  const std::vector<uint8_t> of_b = problem.bytes_of_weights(b);
+  const std::vector<uint8_t> of_b2 = problem.bytes_of_weights(b2);
   const std::vector<int32_t> scale_rows = problem.scale_rows();
   std::vector<uint8_t> d(device.d().size(), 0xFF);
   nvfp4_gemm_desc host = device.gemm;
   host.a = a.quantized() ? static_cast<const void*>(a.codes.data()) : a.halves.data();
   host.a_scales = a.quantized() ? a_scales.data() : nullptr;
-  host.b = b.codes.data(), host.b_scales = b_scales.data(), host.d = d.data();
-  if (host.b2 != nullptr) host.b2 = b2.codes.data(), host.b2_scales = b2_scales.data();
+  host.b = of_b.data(), host.d = d.data();
+  if (host.b2 != nullptr) host.b2 = of_b2.data();
+  if (!problem.packed()) {
+    host.b_scales = b_scales.data();
+    if (host.b2 != nullptr) host.b2_scales = b2_scales.data();
+  }
   if (factors != nullptr) host.a_tensor_scale = factors->host.data();
   if (biases != nullptr) host.bias = biases->host.data();
   if (biases != nullptr && host.b2 != nullptr) host.bias2 = biases->host.data();

@@ -47,17 +47,46 @@ TEST_CASE("9.0 reads packed weights beside tokens of 16 bits", "[pack]") {
   }
 }
 
-TEST_CASE("gated and grouped products with packed weights are refused by name", "[pack]") {
-  nvfp4_gemm_desc g = product(64, NVFP4_TYPE_BF16);
+// Tokens in NVFP4 have no kernel for packed weights.
+TEST_CASE("gated and grouped products of 16-bit tokens read packed weights on 9.0", "[pack]") {
+  for (const int32_t a_type : {NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16}) {
+    nvfp4_gemm_desc g = product(64, a_type);
+    if (a_type == NVFP4_TYPE_NONE) {
+      g.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR, g.a_scales = address(0x200000000000);
+      g.a_ld = 608;
+    }
+    const nvfp4_status expected =
+        a_type == NVFP4_TYPE_NONE ? NVFP4_STATUS_NOT_SUPPORTED : NVFP4_SUCCESS;
+    nvfp4_grouped_desc grouped = NVFP4_GROUPED_DESC_INIT;
+    grouped.gemm = &g, grouped.rows_kind = NVFP4_ROWS_ENDS;
+    grouped.rows = static_cast<const int32_t*>(address(0x800000000000));
+    const auto check = [&](const char* grouped_kind, const char* kind) {
+      CAPTURE(a_type, grouped_kind);
+      CHECK(nvfp4_gemm_supported(&g, 90) == expected);
+      if (expected != NVFP4_SUCCESS) CHECK(says(kind));
+      CHECK(nvfp4_grouped_supported(&grouped, 90) == expected);
+      if (expected != NVFP4_SUCCESS) CHECK(says(grouped_kind));
+      CHECK(nvfp4_gemm_supported(&g, 100) == NVFP4_STATUS_NOT_SUPPORTED);
+      CHECK(nvfp4_grouped_supported(&grouped, 80) == NVFP4_STATUS_NOT_SUPPORTED);
+    };
+    check("reads such weights in grouped products with a_type = NVFP4_TYPE_NONE",
+          "reads such weights in products with a_type = NVFP4_TYPE_NONE");
+    g.b2 = address(0x700000000000), g.alpha2 = 1;
+    check("reads such weights in grouped products that are gated (b2) with a_type",
+          "reads such weights in products that are gated (b2) with a_type");
+  }
+}
+
+// A tile is a unit of b and one of b2.
+TEST_CASE("a plan of gated packed weights has tiles of half the columns", "[pack]") {
+  nvfp4_gemm_desc g = product(100, NVFP4_TYPE_BF16);
   g.b2 = address(0x700000000000), g.alpha2 = 1;
-  CHECK(nvfp4_gemm_supported(&g, 90) == NVFP4_STATUS_NOT_SUPPORTED);
-  CHECK(says("reads such weights in gated products (b2) with a_type = NVFP4_TYPE_BF16"));
-  g = product(64, NVFP4_TYPE_BF16);
-  nvfp4_grouped_desc grouped = NVFP4_GROUPED_DESC_INIT;
-  grouped.gemm = &g, grouped.rows_kind = NVFP4_ROWS_ENDS;
-  grouped.rows = static_cast<const int32_t*>(address(0x800000000000));
-  CHECK(nvfp4_grouped_supported(&grouped, 90) == NVFP4_STATUS_NOT_SUPPORTED);
-  CHECK(says("reads such weights in grouped products with a_type = NVFP4_TYPE_BF16"));
+  g.variant = "sm90_bf16_128x128x256/1";
+  const nvfp4_plan_info info = info_of(g);
+  CHECK(info.tile_n == 64);
+  CHECK(info.stages == 5);
+  CHECK(info.stage_bytes == 18432);
+  CHECK(info.epilogue == NVFP4_EPILOGUE_GENERAL);
 }
 
 // A stage of 64 weights has no scales of 64 others beside it.

@@ -70,6 +70,17 @@ struct Sm90PackedRow;
   };
 #include "kernel/sm90/tiles.def"
 
+// The same in the entries for gated products of packed weights.
+template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile>
+struct Sm90PackedGatedRow;
+#define SM90_PACKED_GATED_TILE(weights, tokens, rows)                           \
+  template <>                                                                   \
+  struct Sm90PackedGatedRow<weights, tokens> : Sm90PackedRow<weights, tokens> { \
+    static constexpr bool kGated = true;                                        \
+    static constexpr uint32_t kRowsPerPass = rows;                              \
+  };
+#include "kernel/sm90/tiles.def"
+
 template <uint32_t kWeightsPerTile, uint32_t kTokensPerTile,
           Sm90TokenType kType = Sm90TokenType::nvfp4,
           typename RowOfTile =
@@ -227,7 +238,8 @@ struct Sm90WideTile : RowOfTile {
                     (kMaxSharedBytes - 1024 - kSlots * kSlotBytes - kPushedBytes) / kStageBytes,
                 "as many stages as fit beside the slots, the sums and 1,024 bytes of barriers");
   static_assert(kSteps % kSlotSteps == 0);
-  static_assert(!kPacked || (kNaturalTokens && !kGated && kSteps * kScaleTileK == kK));
+  static_assert(!kPacked || (kNaturalTokens && kSteps * kScaleTileK == kK));
+  static_assert(!kPacked || !kGated || kColumnsOfD == kPackedRows, "a unit of each half");
   static_assert(kSlots > kSlotsPerStage * (kGroups - 1) + 1,
                 "a slot is given back when its group's next one is in use");
   // A barrier shows only the parity of its phase, so a group must not begin to wait for a phase
