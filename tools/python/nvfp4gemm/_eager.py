@@ -142,10 +142,13 @@ def _convert(door: Door, name: str, plain: Sequence[Array], ld: int, memory: Arr
              packing: int, scale_layout: str) -> None:
     """nvfp4_pack_weights or nvfp4_unpack_weights of (codes, scales) and the packed memory."""
     codes, scales = (door.arrays.address(x) for x in plain)
+    count = of.matrices
+    rows = of.rows // count
     desc = abi.PackDescFields(
-        n=of.rows, k=of.k, l=1, codes=codes, codes_ld=ld, scales=scales,
-        packed=door.arrays.address(memory), packing=packing, format=abi.FORMATS[of.format],
-        scale_layout=layout_number(scale_layout))
+        n=rows, k=of.k, l=count, codes=codes, codes_ld=ld, codes_batch_stride=rows * ld,
+        scales=scales, scales_batch_stride_bytes=len(plain[1]) // count,
+        packed=door.arrays.address(memory), packed_batch_stride_bytes=len(memory) // count,
+        packing=packing, format=abi.FORMATS[of.format], scale_layout=layout_number(scale_layout))
     if door.gpu:
         _optional.device.pack(name, desc, memory)
     else:
@@ -154,8 +157,8 @@ def _convert(door: Door, name: str, plain: Sequence[Array], ld: int, memory: Arr
 
 def _packed(packed: Any, packing: str) -> Any:
     door = Door(packed.scales, "scales")
-    arrays, (rows, k) = door.arrays, packed.shape
-    memory = arrays.zero_bytes((scale_bytes(rows, k, packing, packed.format),), packed.scales)
+    arrays, rows = door.arrays, packed.rows
+    memory = arrays.zero_bytes((packed.bytes_of_scales(packing),), packed.scales)
     _convert(door, "nvfp4_pack_weights", (packed.codes, packed.scales), codes_ld(arrays, packed),
              memory, packed, abi.PACKINGS[packing], packed.scale_layout)
     return packed.replace(codes=arrays.zero_bytes((rows, 0), packed.codes), scales=memory,
@@ -168,7 +171,7 @@ def _unpacked(packed: Any, scale_layout: str) -> Any:
     door = Door(packed.scales, "scales")
     arrays, (rows, k) = door.arrays, packed.shape
     codes = arrays.zero_bytes((rows, row_bytes(k)), packed.codes)
-    scales = arrays.zero_bytes((scale_bytes(rows, k, layout, packed.format),), packed.scales)
+    scales = arrays.zero_bytes((packed.bytes_of_scales(layout),), packed.scales)
     _convert(door, "nvfp4_unpack_weights", (codes, scales), 2 * row_bytes(k), packed.scales, packed,
              packed.packing, layout)
     plain = packed.replace(codes=codes, scales=scales, scale_layout=layout)

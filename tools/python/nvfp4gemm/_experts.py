@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from nvfp4gemm import _calls, layouts
+from nvfp4gemm import _calls, abi, layouts
 from nvfp4gemm._packed import Packed
 from nvfp4gemm._stack import Stack, stack
 from nvfp4gemm._weights import Weight
@@ -54,6 +54,8 @@ class Experts(torch.nn.Module):
     the biases, and where tokens are quantized input_scale. There are no gradients.
     """
 
+    _layout = "128x4"  # of the scales, or what pack() made of codes and scales
+
     gate_codes: Any
     gate_bias: Any
     up_bias: Any
@@ -85,7 +87,7 @@ class Experts(torch.nn.Module):
         if stacked.format in _UE8M0:  # of_state() has it from this key alone
             self.register_buffer(f"{name}_{stacked.format}", torch.ones(
                 (), dtype=torch.uint8, device=stacked.codes.device))
-        codes = stacked.codes.reshape(stacked.groups, stacked.rows_of_a_group, -1)
+        codes = _by_groups(stacked)
         self.register_buffer(f"{name}_codes", codes)
         self.register_buffer(f"{name}_scales", stacked.scales)
         if stacked.format == "nvfp4":
@@ -105,10 +107,54 @@ class Experts(torch.nn.Module):
             return kept[1]
         format_, groups, rows, k = self._formats[name]
         made = Stack(parts[0], parts[1], groups, rows, k, 1.0 if parts[2] is None else parts[2],
-                     format=format_)
+                     self._layout, format_)
         if not torch.compiler.is_compiling():
             self._stacks[name] = parts, made
         return made
+
+    def pack(self, packing: str = "sm90_1") -> Experts:
+        """Puts codes and scales in the order of that packing, as Linear.pack() does; returns the
+        module."""
+        if self.quantize_input:
+            raise ValueError("the experts have quantize_input set, and packed weights multiply x "
+                             "of bfloat16 or float16")
+        self._put({name: self.stack_of(name).pack(packing) for name in _PARTS})
+        return self
+
+    def unpack(self) -> Experts:
+        """Takes back pack()."""
+        self._put({name: self.stack_of(name).unpack() for name in _PARTS})
+        return self
+
+    @property
+    def is_packed(self) -> bool:
+        return self._layout in abi.PACKINGS
+
+    def _put(self, stacks: Mapping[str, Stack]) -> None:
+        self._stacks = {}
+        for name, stacked in stacks.items():
+            self._layout = stacked.scale_layout
+            setattr(self, f"{name}_codes", _by_groups(stacked))
+            setattr(self, f"{name}_scales", stacked.scales)
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str,
+                            keep_vars: bool) -> None:
+        """As without packing."""
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        for name in _PARTS if self.is_packed else ():
+            plain = self.stack_of(name).unpack()
+            destination[f"{prefix}{name}_codes"] = _by_groups(plain)
+            destination[f"{prefix}{name}_scales"] = plain.scales
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any,
+                              *arguments: Any) -> None:
+        """Packed ones are unpacked meanwhile."""
+        packing = self._layout
+        if self.is_packed:
+            self.unpack()
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *arguments)
+        if packing in abi.PACKINGS:
+            self.pack(packing)
 
     def _tokens(self, x: torch.Tensor, name: str) -> Any:
         """x as the product takes it whose weights have that name."""
@@ -153,12 +199,20 @@ class Experts(torch.nn.Module):
         for name, scale in before.items():
             if getattr(self, name).dtype != torch.float32:
                 setattr(self, name, scale.to(self.gate_codes.device))
+        if self.is_packed and self.gate_codes.is_cuda and (
+                torch.cuda.get_device_capability(self.gate_codes.device) != (9, 0)):
+            self.unpack()
         return self
 
     def extra_repr(self) -> str:
         format_, experts, n, k = self._formats["gate"]
         return (f"experts={experts}, in_features={k}, between={n}, format={format_}, "
                 f"activation={self.activation}, quantize_input={self.quantize_input}")
+
+
+def _by_groups(stacked: Stack) -> Any:
+    codes = stacked.codes
+    return codes.reshape(stacked.groups, stacked.rows_of_a_group, codes.shape[1])
 
 
 def _stacked(name: str, matrices: Sequence[Packed]) -> Stack:

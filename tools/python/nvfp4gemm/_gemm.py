@@ -143,8 +143,11 @@ def describe_grouped(arrays: Arrays, operands: Any, ends: Array, rows_hint: int,
     arguments = (*operands, gate)
     b, desc = operands[1], describe(arrays, *arguments)
     desc.n, desc.l = b.rows_of_a_group, b.groups
-    desc.b_batch_stride = b.rows_of_a_group * codes_ld(arrays, b)
-    desc.b_scales_batch_stride_bytes = b.bytes_of_a_group
+    if b.packing:  # 4,096 elements to a unit
+        desc.b_batch_stride = (b.rows_of_a_group + 63) // 64 * ((b.k + 63) // 64) * 4096
+    else:
+        desc.b_batch_stride = b.rows_of_a_group * codes_ld(arrays, b)
+        desc.b_scales_batch_stride_bytes = b.bytes_of_a_group
     alpha, alpha2 = (None if one is None else arrays.address(one) for one in alphas)
     bias = operands[4]
     each = bias is not None and bias.ndim == 2

@@ -53,8 +53,14 @@ class Matrix:
         if not self._traced:
             self._places = self.places(arrays)
 
+    matrices = 1  # that lie one after the other: in a Stack those of all groups
+
     def _bytes_of_scales(self, rows: int, k: int, scale_layout: str, format: str) -> int:
         return scale_bytes(rows, k, scale_layout, format)
+
+    def bytes_of_scales(self, scale_layout: str) -> int:
+        """That the scales of such a matrix have in that layout, or all of it, packed."""
+        return self._bytes_of_scales(self._rows, self._k, scale_layout, self._format)
 
     def _scale_through(self, door: Door, tensor_scale: Any, rows: int) -> Any:
         return door.scale(tensor_scale, "tensor_scale", rows)

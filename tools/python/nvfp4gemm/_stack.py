@@ -7,9 +7,9 @@ from typing import Any
 
 from nvfp4gemm import _optional, abi
 from nvfp4gemm._door import Door, size
-from nvfp4gemm._eager import beside, result_type, with_floats
+from nvfp4gemm._eager import beside, result_type, with_floats, with_scales
 from nvfp4gemm._gemm import Gate, Numbers, describe_grouped, group_alphas
-from nvfp4gemm._matrix import Matrix, codes_in_bytes, layout_number, scale_bytes
+from nvfp4gemm._matrix import Matrix, codes_in_bytes, number_of, scale_bytes
 from nvfp4gemm._types import AnyArray, Array, Arrays, DType, Self
 
 
@@ -21,7 +21,9 @@ class Stack(Matrix):
     tensor_scale  a float, or one float32 on the device of the codes, of all groups; or [groups] of
                   them, one of each
 
-    Arrays are used, copied and refused as those of a Packed. stack() makes one of matrices.
+    Arrays are used, copied and refused as those of a Packed. stack() makes one of matrices; of
+    packed ones, or by pack(), it has their packing in place of scale_layout, codes [groups, rows,
+    0], and in scales the packed matrices.
     """
 
     def __init__(self, codes: AnyArray, scales: AnyArray, groups: int, rows: int, k: int,
@@ -32,7 +34,6 @@ class Stack(Matrix):
         codes = door.bytes(codes_in_bytes(codes), "codes")
         if codes.ndim != 3 or tuple(codes.shape[:2]) != (groups, each):
             raise ValueError(f"codes are {tuple(codes.shape)}; expected ({groups}, {each}, k / 2)")
-        layout_number(scale_layout)  # there is no packing of groups
         self._groups, self._each = groups, each
         super().__init__(codes.reshape((groups * each, codes.shape[2])), scales, groups * each, k,
                          tensor_scale, scale_layout, format)
@@ -42,12 +43,29 @@ class Stack(Matrix):
         return self._groups
 
     @property
+    def matrices(self) -> int:  # type: ignore[override]
+        return self._groups
+
+    @property
     def rows_of_a_group(self) -> int:
         return self._each
 
     @property
     def bytes_of_a_group(self) -> int:
         return scale_bytes(self._each, self.k, self.scale_layout, self.format)
+
+    def pack(self, packing: str = "sm90_1") -> Self:
+        """The same weights in the order that kernels of a GPU read, as Packed.pack() has it."""
+        number_of(packing, abi.PACKINGS, "packing")
+        packed: Self = with_scales(self, packing)
+        return packed
+
+    def unpack(self) -> Self:
+        """The same weights as codes and 128x4 scales, if they are packed."""
+        if not self.packing:
+            return self
+        plain: Self = with_scales(self, "128x4")
+        return plain
 
     @property
     def scale_rows(self) -> int:
@@ -76,7 +94,8 @@ class Stack(Matrix):
     def replace(self, **parts: Any) -> Self:
         made, own = self.__reduce__()
         if "codes" in parts and parts["codes"].ndim == 2:
-            parts["codes"] = parts["codes"].reshape((self._groups, self._each, -1))
+            codes = parts["codes"]
+            parts["codes"] = codes.reshape((self._groups, self._each, codes.shape[1]))
         names = ("codes", "scales", "groups", "rows", "k", "tensor_scale", "scale_layout", "format")
         stack: Self = made(**{**dict(zip(names, own)), **parts})
         return stack
@@ -89,7 +108,6 @@ def stack(matrices: Iterable[Matrix]) -> Stack:
     if not matrices:
         raise ValueError("matrices are none; a stack has one or more")
     first = matrices[0]
-    layout_number(first.scale_layout)  # there is no packing of groups
     arrays = first.door("matrices").arrays
     for i, one in enumerate(matrices):
         first.door("matrices").together(one.codes, f"matrix {i}")
@@ -101,7 +119,7 @@ def stack(matrices: Iterable[Matrix]) -> Stack:
             raise ValueError(f"matrix {i} has several tensor scales; a group has one")
     matrices = [one.current() for one in matrices]
     codes = arrays.joined([one.codes[:, :first.k // 2] for one in matrices])
-    return Stack(codes.reshape((len(matrices), first.rows, first.k // 2)),
+    return Stack(codes.reshape((len(matrices), first.rows, codes.shape[1])),
                  arrays.joined([one.scales for one in matrices]), len(matrices), first.rows,
                  first.k, _scale_of(arrays, matrices), first.scale_layout, first.format)
 
@@ -130,6 +148,8 @@ def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array 
         door.together(x.codes, "x")
         if x.format != b.format:
             raise ValueError(f"x is in {x.format}, {name} in {b.format}")
+        if x.packing:
+            raise ValueError(f"x is packed, {x.scale_layout}, which {name} alone may be")
         if x.scale_rows > 1:
             raise ValueError(f"x has a tensor scale for each {x.scale_rows} rows, which a grouped "
                              "product does not take")

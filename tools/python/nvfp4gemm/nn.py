@@ -151,6 +151,12 @@ def _linear(name: str, weight: Weight, old: torch.nn.Linear, options: dict[str, 
     return made.pack() if pack else made
 
 
+def _of_block(block: torch.nn.Module, name: str, loaded: Mapping[str, Weight],
+              options: dict[str, Any], pack: bool) -> Experts:
+    made = _experts.of_block(block, name, loaded, **options)
+    return made.pack() if pack else made
+
+
 def load_linear(model: torch.nn.Module, path: Path, device: Device, *,
                 names: Iterable[str] | None = None, skip: Iterable[str] = (), prefix: str = "",
                 fused: Mapping[str, Sequence[str]] = checkpoints.FUSED,
@@ -166,8 +172,8 @@ def load_linear(model: torch.nn.Module, path: Path, device: Device, *,
     prefix   what the checkpoint's names have before the model's: "model.diffusion_model."
     fused    {"qkv_proj": ["q_proj", "k_proj", "v_proj"], ..}: what the model has as one layer where
              the checkpoint has its parts, as checkpoints.load() fuses them
-    pack     True: Linear.pack() of each layer, one after the other, each of which gives its own
-             memory back; Experts stay as they are
+    pack     True: pack() of each layer and of Experts, one after the other, each of which gives
+             its own memory back
     options  of Linear; of Experts quantize_input
     """
     blocks = _experts.blocks_of(model)
@@ -178,7 +184,7 @@ def load_linear(model: torch.nn.Module, path: Path, device: Device, *,
     wanted = [prefix + part for name in found for part in experts.get(name, [name])]
     loaded = {name.removeprefix(prefix): weight for name, weight in checkpoints.load(
         path, device, names=wanted, fused=fused).items()}
-    made = {name: _experts.of_block(blocks[name], name, loaded, **options) if name in experts else
+    made = {name: _of_block(blocks[name], name, loaded, options, pack) if name in experts else
             _linear(name, loaded.pop(name), layers[name], options, pack) for name in found}
     for name, layer in made.items():
         put(model, name, layer)

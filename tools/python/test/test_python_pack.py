@@ -2,6 +2,7 @@
 """Packed.pack() and nn.Linear.pack() on the CPU, where the library's reference multiplies, and on a
 GPU of 9.0 if there is one: the bits of the same weights without packing."""
 import copy
+import pickle
 import unittest
 
 import package  # noqa: F401
@@ -68,13 +69,39 @@ class OfNumpy(unittest.TestCase):
             nvfp4gemm.mm(w.pack(), w)
         with self.assertRaisesRegex(ValueError, "scale_layout is 'sm80_9'; there are"):
             w.pack("sm80_9")
-        with self.assertRaisesRegex(ValueError, "scale_layout is 'sm90_1'; there are '128x4'"):
-            nvfp4gemm.stack([w.pack(), w.pack()])
+        with self.assertRaisesRegex(ValueError, "packing is 'linear'; there are 'sm90_1'"):
+            nvfp4gemm.stack([w]).pack("linear")
+        with self.assertRaisesRegex(ValueError, "x is packed, sm90_1, which weights alone may be"):
+            nvfp4gemm.grouped_linear(w.pack(), np.array([200], np.int32), nvfp4gemm.stack([w]))
+        with self.assertRaisesRegex(ValueError, "matrix 1 has scale_layout 128x4, matrix 0 has"):
+            nvfp4gemm.stack([w.pack(), w])
         with self.assertRaisesRegex(ValueError, "scale_layout is 'sm90_1'; there are '128x4'"):
             nvfp4gemm.quantize(np.ones((4, 32), np.float32), scale_layout="sm90_1")
         with self.assertRaisesRegex(ValueError, "scales are"):
             packed = w.pack()
             Packed(packed.codes, packed.scales[:-2304], 200, 96, 1.0, "sm90_1")
+
+    def test_groups_have_the_bits_of_weights_that_are_not_packed(self):
+        x = np.random.default_rng(5).standard_normal((9, 96)).astype(np.float16)
+        ends = np.array([2, 2, 9], np.int32)
+        for format in "nvfp4", "mxfp4", "e2m1_ue8m0":
+            with self.subTest(format=format):
+                each = [weights(72, seed=seed, format=format) for seed in range(6)]
+                gate, up = nvfp4gemm.stack(each[:3]), nvfp4gemm.stack(each[3:])
+                packed = gate.pack(), nvfp4gemm.stack([one.pack() for one in each[3:]])
+                self.assertEqual(packed[0].codes.shape, (3 * 72, 0))
+                np.testing.assert_array_equal(packed[1].scales, up.pack().scales)
+                self.assertIs(gate.unpack(), gate)
+                for part in "codes", "scales":
+                    np.testing.assert_array_equal(getattr(packed[0].unpack(), part),
+                                                  getattr(gate, part))
+                np.testing.assert_array_equal(nvfp4gemm.grouped_linear(x, ends, packed[0]),
+                                              nvfp4gemm.grouped_linear(x, ends, gate))
+                np.testing.assert_array_equal(
+                    nvfp4gemm.grouped_gated_linear(x, ends, *packed, activation="silu"),
+                    nvfp4gemm.grouped_gated_linear(x, ends, gate, up, activation="silu"))
+        with self.assertRaisesRegex(ValueError, "gate has scale_layout sm90_1, up has"):
+            nvfp4gemm.grouped_gated_linear(x, ends, packed[0], up)
 
 
 @unittest.skipIf(torch is None, "no torch")
@@ -99,6 +126,37 @@ class OfTorch(unittest.TestCase):
         self.assertTrue(torch.equal(other(x), y))
         self.assertFalse(packed.unpack().is_packed)
         self.assertTrue(torch.equal(packed(x), y))
+
+    def experts(self, **options):
+        generator = torch.Generator().manual_seed(8)
+        return nn.Experts(*([nvfp4gemm.quantize(torch.randn(shape, generator=generator))
+                             for _ in range(3)]
+                            for shape in ((80, 96), (80, 96), (96, 80))), **options)
+
+    def test_packed_experts_multiply_save_and_load_as_without_packing(self):
+        torch.manual_seed(7)
+        one, x = self.experts(), torch.randn(5, 96).bfloat16()
+        index, share = torch.tensor([[0, 1], [2, 0], [1, 2], [2, 1], [0, 2]]), torch.rand(5, 2)
+        y, state = one(x, index, share), one.state_dict()
+        packed = copy.deepcopy(one).pack()
+        self.assertTrue(packed.is_packed and not one.is_packed)
+        for again in packed, copy.deepcopy(packed), pickle.loads(pickle.dumps(packed)):
+            self.assertEqual(again.gate_codes.shape, (3, 80, 0))
+            self.assertTrue(torch.equal(again(x, index, share), y))
+        self.assertEqual(list(packed.state_dict()), list(state))
+        for name, tensor in packed.state_dict().items():
+            self.assertTrue(torch.equal(tensor, state[name]), name)
+        other = self.experts()
+        other.gate_codes.zero_()
+        other.pack().load_state_dict(state)
+        self.assertTrue(other.is_packed)
+        self.assertTrue(torch.equal(other(x, index, share), y))
+        self.assertFalse(packed.unpack().is_packed)
+        self.assertTrue(torch.equal(packed(x, index, share), y))
+        compiled = torch.compile(other, fullgraph=True, backend="aot_eager")
+        self.assertTrue(torch.equal(compiled(x, index, share), y))
+        with self.assertRaisesRegex(ValueError, "the experts have quantize_input set"):
+            self.experts(quantize_input=True).pack()
 
     def test_gradients_pass_a_packed_layer(self):
         layer, x = self.layer(), torch.randn(5, 96, dtype=torch.bfloat16, requires_grad=True)
@@ -146,6 +204,10 @@ class OfTorch(unittest.TestCase):
             self.skipTest("no kernel for packed weights there")
         layer, x = self.layer().cuda(), torch.randn(40, 96, dtype=torch.bfloat16, device="cuda")
         torch.testing.assert_close(copy.deepcopy(layer).pack()(x), layer(x))
+        experts, share = self.experts().cuda(), torch.rand(40, 2, device="cuda")
+        index = torch.arange(80, device="cuda").reshape(40, 2) % 3
+        torch.testing.assert_close(copy.deepcopy(experts).pack()(x, index, share),
+                                   experts(x, index, share), rtol=2 ** -7, atol=1e-2)
 
 
 if __name__ == "__main__":

@@ -65,6 +65,18 @@ class Logits(unittest.TestCase):
             with self.subTest(name):
                 self.check(small.Model(name))
 
+    def test_packed_experts_have_the_same_logits(self):
+        for name in small.CONFIGS:
+            with self.subTest(name), torch.no_grad():
+                made = small.Model(name)
+                plain, packed = made.ours(), made.ours(pack=True)
+                self.assertTrue(all(block.is_packed for block in blocks(packed)))
+                self.assertTrue(torch.equal(packed(tokens()).logits, plain(tokens()).logits))
+                state = plain.state_dict()
+                self.assertEqual(list(packed.state_dict()), list(state))
+                for key, tensor in packed.state_dict().items():
+                    self.assertTrue(torch.equal(tensor, state[key]), key)
+
     def test_tokens_in_4_bits(self):
         for name in small.CONFIGS:
             for scale in INPUT_SCALE, None:
