@@ -188,6 +188,15 @@ class Outputs(InFolder):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("b_packing = NVFP4_PACKING_SM90_1: no kernel", done.stdout + done.stderr)
 
+    def test_explain_plans_packed_weights(self):
+        for kind in ("--m", "20"), ("--m", "20", "--gated"), ("--groups", "3,17"), (
+                "--groups", "3,17", "--gated"):
+            with self.subTest(kind):
+                done = run("explain", *kind, "--n", "200", "--k", "528", "--a-type", "bf16",
+                           "--b-packing", "sm90-1", "--gpu", "H200")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("packed, NVFP4_PACKING_SM90_1", done.stdout)
+
     def test_packed_weights_of_other_codes_are_refused(self):
         rng = np.random.default_rng(5)
         w = self.saved("w.npy", rng.standard_normal((70, 96), np.float32))

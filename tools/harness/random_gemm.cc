@@ -157,6 +157,7 @@ Operand weights_of(const RandomGemm& g) {
 
 GroupedProblem problem_of(const RandomGemm& g) {
   Problem p = with_fields(operands_of(g), fields_of(g), uint64_t(g.data) + 1);
+  if (g.packed != 0) p.b_packing = NVFP4_PACKING_SM90_1;
   GroupedProblem single;
   static_cast<Problem&>(single) = std::move(p);
   if (g.groups == 0) return single;
@@ -411,6 +412,7 @@ RandomGemm draw_gemm(uint64_t seed, uint64_t number, int capability) {
   g.data = int64_t(random.below(1u << 30));
   if (Random(~seed * 0x9E3779B97F4A7C15u + number).below(4) == 0)
     draw_groups(g, number, capability);
+  if (capability == 90 && g.fields.a_type != NVFP4_TYPE_NONE) g.packed = number / 3 % 2;
   return g;
 }
 
