@@ -102,6 +102,19 @@ TEST_CASE("a plan of packed weights has the stages of their entry", "[pack]") {
   CHECK(info_of(g).stage_bytes == 10240);
 }
 
+// The tiles of 16 tokens have kernels for packed weights, and none for groups.
+TEST_CASE("a plan of packed weights in groups has a tile with a kernel for them", "[pack]") {
+  nvfp4_gemm_desc g = product(64, NVFP4_TYPE_F16);
+  nvfp4_grouped_desc grouped = NVFP4_GROUPED_DESC_INIT;
+  grouped.gemm = &g, grouped.rows_kind = NVFP4_ROWS_ENDS, grouped.rows_hint = 12;
+  grouped.rows = static_cast<const int32_t*>(address(0x800000000000));
+  nvfp4_plan_info info{};
+  info.struct_size = sizeof info;
+  CHECK(nvfp4_grouped_describe(&grouped, 90, 132, &info) == NVFP4_SUCCESS);
+  CHECK(std::strcmp(info.variant, "sm90_f16_64x32x256") == 0);
+  CHECK(info.stage_bytes == 9216);
+}
+
 TEST_CASE("explain says that weights are packed", "[pack][explain]") {
   const nvfp4_gemm_desc g = product(64, NVFP4_TYPE_BF16);
   char text[4096];
