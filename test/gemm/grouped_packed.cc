@@ -256,3 +256,31 @@ TEST_CASE("grouped packed: the planner takes packed weights for any number of ro
     }
   }
 }
+
+TEST_CASE("every entry for packed groups and gates at the sizes of compute-sanitizer",
+          "[sanitize]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  if (gpu.small() && !everything())
+    SKIP_TEST("for compute-sanitizer; every emulated run is checked by the emulator");
+  std::vector<PackedTile> all = tiles();
+  all.push_back({"sm80_bf16_64x8w4x128", NVFP4_TYPE_BF16, false});
+  int singles = 0;
+  for (const PackedTile& tile : all) {
+    const GroupedProblem problem =
+        packed(problem_of(tile, {12, 72, 336}, {5, 5, 12}, 970, support::Data::exact));
+    CAPTURE(tile.variant, tile.gated);
+    DeviceGrouped device(gpu, problem);
+    device.take(gpu, tile.variant);
+    CHECK(run_grouped(device) == grouped_reference(problem, device));
+    CHECK(device.guards_intact());
+    if (!tile.gated) continue;
+    for (const char* name : {tile.variant, "sm90_bf16_128x64x256"}) {
+      if (tile.a_type == NVFP4_TYPE_F16 && name != tile.variant) continue;
+      Problem one = problem.single(2);
+      one.batch_invariant = false, one.variant = name;
+      CHECK(difference_on_device(gpu.driver, one) == "");
+      ++singles;
+    }
+  }
+  CHECK(singles == 3);
+}
