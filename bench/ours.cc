@@ -10,6 +10,7 @@
 
 #include "bench/figures.h"
 #include "tools/harness/compare.h"
+#include "tools/harness/formats.h"
 #include "tools/harness/plan_info.h"
 
 namespace bench {
@@ -33,13 +34,15 @@ std::vector<int64_t> checked(int64_t all, int64_t at_most) {
   return some;
 }
 
+// Codes and scales, in the format that they have.
 void copy_rows(const support::Operand& from, const std::vector<int64_t>& rows,
                support::Operand* to) {
-  const int64_t k = from.k;
+  const size_t codes = size_t(from.k / 2), scales = size_t(from.k / from.block());
+  to->format = from.format;
+  to->scales.resize(size_t(to->scales_stride()));
   for (size_t i = 0; i < rows.size(); ++i) {
-    std::memcpy(&to->codes[i * size_t(k / 2)], &from.codes[size_t(rows[i] * k / 2)], size_t(k / 2));
-    std::memcpy(&to->scales[i * size_t(k / 16)], &from.scales[size_t(rows[i] * k / 16)],
-                size_t(k / 16));
+    std::memcpy(&to->codes[i * codes], &from.codes[size_t(rows[i]) * codes], codes);
+    std::memcpy(&to->scales[i * scales], &from.scales[size_t(rows[i]) * scales], scales);
   }
 }
 
@@ -173,6 +176,24 @@ void OurGemm::set_epilogue(const nvfp4_gemm_desc& as, const std::vector<uint8_t>
     desc.c_ld = c.empty() ? as.c_ld : problem_.n;
     copy->fit_workspace();
   }
+}
+
+void OurGemm::set_amax() {
+  uint16_t largest = 0;
+  for (const uint16_t x : d_) largest = std::max<uint16_t>(largest, x & 0x7FFF);
+  for (const auto& copy : copies_) {
+    amax_.push_back(std::make_unique<support::DeviceBuffer>(gpu_.driver, sizeof(float)));
+    gpu_.driver.check(gpu_.driver.cuMemsetD8(amax_.back()->address(), 0, sizeof(float)),
+                      "cuMemsetD8");
+    copy->desc.d_amax = static_cast<float*>(amax_.back()->pointer());
+    copy->fit_workspace();
+  }
+  check(copies_[0]->enqueue());
+  require(d_);
+  float amax;
+  std::memcpy(&amax, amax_[0]->download().data(), sizeof amax);
+  if (support::f16_bits(double(amax)) != largest)
+    throw std::runtime_error(to_string(problem_.shape()) + ": d_amax is not D's largest");
 }
 
 double gpumode_us(const Driver& driver, const Problem& problem) {

@@ -30,6 +30,8 @@ class OurGemm {
   // More than fp16 of the product from here on, verified: fields of D in 16 bits by rows, C without
   // gaps, and a bias of columns.
   void set_epilogue(support::Fields fields);
+  // The largest magnitude of D in fp16 as well, verified.
+  void set_amax();
 
  private:
   void require(const std::vector<uint16_t>& want) const;
@@ -42,6 +44,7 @@ class OurGemm {
   std::vector<std::unique_ptr<support::DeviceGemm>> copies_;
   std::unique_ptr<support::DeviceBuffer> bias_;
   std::vector<std::unique_ptr<support::DeviceBuffer>> c_;  // of each copy
+  std::vector<std::unique_ptr<support::DeviceBuffer>> amax_;  // of each copy
   std::string variant_;
   std::vector<uint16_t> d_;
 };
