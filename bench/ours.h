@@ -43,7 +43,7 @@ class OurGemm {
   double a_bytes_;
   std::vector<std::unique_ptr<support::DeviceGemm>> copies_;
   std::unique_ptr<support::DeviceBuffer> bias_;
-  std::vector<std::unique_ptr<support::DeviceBuffer>> c_;  // of each copy
+  std::vector<std::unique_ptr<support::DeviceBuffer>> c_;     // of each copy
   std::vector<std::unique_ptr<support::DeviceBuffer>> amax_;  // of each copy
   std::string variant_;
   std::vector<uint16_t> d_;
