@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
-// The short way of a block-scaled MMA step: sums of which no model cuts anything.
+// The fast path of a block-scaled MMA step, for sums of which no model cuts any bit.
 //
-// Let G be the exponents of the four scale pairs (subnormals: the smallest normal's), E_C that of C
-// (-126 if C is zero), M the largest of the five. If every G >= M - 27, and C is zero or E_C >= M -
-// 12, then every model gives the exact sum rounded toward zero:
+// Let G be the exponent of the scale pair of a block (a subnormal has the exponent of the smallest
+// normal number), E_C that of C (-126 if C is zero), and M the largest of E_C and the four G. If
+// all four G are at least M - 27, and C is zero or E_C >= M - 12, then each model gives the exact
+// sum rounded toward zero:
 //
-//   * a block's sum, and that of any of its groups, is a multiple of 1/4 * 1/8 * 1/8 * 2^G =
-//     2^(G-8), and so of 2^(M-35); C is a multiple of 2^(E_C-23), and so of 2^(M-35);
-//   * blocks: the quantum is 2^(E-35), E the largest exponent of those terms that raise, so E <= M;
-//   * groups, C not below every product: the quantum is 2^(E_C-35), and E_C <= M;
-//   * groups otherwise: 2^max(P-39, S-35), S the largest G of a nonzero product and P at most S +
-//     4, as an element's exponent is at most 2; S <= M, and a block's own quantum under ue8m0 is
-//     one of these;
-//   * a multiple of the quantum is not changed by cutting it.
+//   * The sum of a block, or of a group in it, is a multiple of 1/4 * 1/8 * 1/8 * 2^G = 2^(G-8),
+//     and so of 2^(M-35). C is a multiple of 2^(E_C-23), and so of 2^(M-35).
+//   * The model "blocks" (mma_model.cc) cuts to multiples of 2^(E-35), where E is the largest
+//     exponent of all terms that it aligns, so E <= M.
+//   * The model "groups" (mma_groups.h) cuts to multiples of 2^(E_C-35), and E_C <= M, or of
+//     2^max(P-39, S-35), where S <= M is the largest G of a product that is not zero and P is at
+//     most S + 4.
+//   * To cut a number to multiples of what it is a multiple of does not change it.
 //
 // The sum is below 2^(M+14), and a multiple of 2^(M-35): every partial sum in any order fits the 53
 // bits of a double, so additions and multiplications of doubles are exact in any rounding mode.

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: MIT
 // The model of groups, published by sf-tensor/tcgen05 (MODEL.md at 8fce64d), whose authors report
-// 46 million cases without a difference on a B200. Only products that are not zero count; P is the
-// largest exponent of one, its two elements' and two scales' together (subnormals: the smallest
-// normal's), S the largest of the scales' alone:
+// 46 million cases without a difference on a B200. A step adds a sum of products to the
+// accumulator C and gives D; E_C is the exponent of C. Products that are zero are ignored. The
+// exponent of a product is the sum of the exponents of its two elements and its two scales, where a
+// subnormal has the exponent of the smallest normal number. P is the largest exponent of a product,
+// and S the largest exponent of the two scales of a product together. The rules:
 //
-//   * no such product: D = C;
-//   * C not zero and E_C >= P: C and the exact sums of blocks of 16, cut to multiples of
-//     2^(E_C-35);
-//   * otherwise C and the exact sums of groups, cut to multiples of 2^max(P-39, S-35). As an
-//     element's exponent is at most 2, P <= S + 4 and this is 2^(S-35). Groups are 4 neighbours
-//     under ue4m3, blocks of 16 under ue8m0, where a block that C is not below is cut at
-//     2^(E_C-35);
-//   * ue8m0, the third rule, a subnormal result: blocks below 2^-174 under scales smaller than the
-//     largest do not count.
+//   1. No product is left: D = C.
+//   2. C is not zero and E_C >= P: D is the sum of C and the exact sums of blocks of 16, each cut
+//      to a multiple of 2^(E_C-35).
+//   3. Otherwise D is the sum of C and the exact sums of groups, each cut to a multiple of
+//      2^max(P-39, S-35). The exponent of an element is at most 2, so P <= S + 4 and this is
+//      2^(S-35). A group is 4 neighbours under ue4m3 and a block of 16 under ue8m0. Under ue8m0 a
+//      block whose largest exponent is at most E_C is cut to a multiple of 2^(E_C-35).
+//   4. If rule 3 applies under ue8m0 and the result is subnormal, a block is ignored if it is below
+//      2^-174 and its scales are not the largest.
 //
-// A sum that is cut to zero is +0. A cut of a group differs from one of its block only where the
-// block lies more than 27 binary orders below S, under the widest spread of ue4m3: those columns,
-// and subnormal results, are done one by one.
+// A sum that is cut to zero is +0. To cut the groups of a block gives another result than to cut
+// the sum of the block only if the exponent of the block is more than 27 below S. Only scales of
+// ue4m3 can be so far apart. one() computes columns with such a block, and columns with a subnormal
+// result, one at a time.
 #pragma once
 
 #include "tools/emulator/arithmetic/mma_rows.h"
@@ -31,8 +34,8 @@ constexpr int32_t least_kept = -174;
 
 // Per column, from products that are not zero.
 struct Exponents {
-  alignas(
-      64) int32_t product[mma_blocks][mma_width];  // of a block's largest, or below `nothing` / 2
+  // The exponent of the largest product of a block; `nothing` if all of its products are zero.
+  alignas(64) int32_t product[mma_blocks][mma_width];
   alignas(64) int32_t scale[mma_width], largest[mma_width];  // S, P
 };
 
@@ -71,8 +74,9 @@ EMU_INLINE bool is_second_rule(const Exponents& e, const Accumulators& acc, int 
   return (acc.significand[n] != 0) & (acc.exponent[n] >= e.largest[n]);
 }
 
-// Sums of blocks, which the second rule and ue8m0 have, and ue4m3 where no group is cut.
-// `apart` tells columns that have to be done one by one.
+// Adds C and the sums of the blocks of each column. This is exact by rule 2, under ue8m0, and under
+// ue4m3 where to cut groups makes no difference. `apart` marks the columns where it does; they
+// have to be computed by one(). Returns whether there are any.
 EMU_INLINE bool add(const Row& row, const Columns& columns, const BlockSums& blocks,
                     const Exponents& e, const Accumulators& acc, ScaleType type, MmaSums<>& out,
                     int32_t* apart) {
@@ -103,7 +107,8 @@ EMU_INLINE bool add(const Row& row, const Columns& columns, const BlockSums& blo
   return any != 0;
 }
 
-// A column whose result is not a normal number, or whose groups are cut.
+// Computes one column by the rules as they stand: for a result that is no normal number, and where
+// groups are cut.
 uint32_t one(const Row& row, const Columns& columns, int n, uint32_t c, ScaleType type);
 
 }  // namespace groups_model

@@ -9,9 +9,9 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-constexpr int zero_exponent =
-    -126;  // what a zero accumulator has, and zero terms if they do not raise
-constexpr int fraction_bits = 35;  // kept of every term, relative to the largest exponent
+// The exponent of a zero accumulator, and of a zero term unless zero_group_raises.
+constexpr int zero_exponent = -126;
+constexpr int fraction_bits = 35;  // bits of a term that are kept, below the largest exponent
 constexpr uint32_t canonical_nan = 0x7FFFFFFF;
 
 // A number significand / 2^point * 2^exponent whose exponent is not normalised.

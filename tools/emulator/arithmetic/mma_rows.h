@@ -13,8 +13,8 @@ namespace emu {
 constexpr int mma_blocks = 4, mma_depth = 64;  // blocks per step, elements of K per step
 constexpr int mma_classes = 3;                 // exponents of elements: 0, 1, 2
 
-// A scale is significand / 8 * 2^exponent. `value` is exact; a row's also has the quarter in which
-// products of doubled elements count.
+// A scale is significand / 8 * 2^exponent, and `scale` is its exact value. In a Row it is divided
+// by 4, because elements are doubled in `value`, so their products are 4 times too large.
 struct Row {
   int16_t value[mma_depth];                   // twice the element
   int16_t at_least[mma_classes][mma_blocks];  // a bit per element of that exponent and more
@@ -23,8 +23,8 @@ struct Row {
   bool nan;  // one of the scales is
 };
 
-// `width` columns, the rest zero with scales that are zero: they are computed and dropped. So is a
-// column with a NaN scale.
+// Up to mma_width columns. Missing columns have elements and scales of zero; they are computed and
+// dropped. A column with a NaN scale is loaded in the same way.
 struct Columns {
   alignas(64) int16_t value[mma_depth][mma_width];
   alignas(64) int16_t at_least[mma_classes][mma_blocks][mma_width];

@@ -36,18 +36,19 @@ class Findings {
   explicit Findings(std::string kernel = "") : kernel_(std::move(kernel)) {}
 
   struct Place {
-    uint64_t key;   // of the pair of places: later findings of one pair are counted alone
-    uint32_t line;  // in the PTX text, of the later one
+    uint64_t key;   // names the pair of places: later findings with it are only counted
+    uint32_t line;  // the PTX line of the later access of the pair
   };
-  // `rule` is the rule's identifier, `text` the located report. A process tells one example of each
-  // rule and kernel, and tell_the_rest() the number of the others. `left_to`: who puts this right
-  // although the text of the module does not; such findings have no example. Throws Finding when
-  // the class stops the launch.
+  // `rule` is the rule's identifier, `text` the report with its places. A process tells one example
+  // of each rule and kernel, and tell_the_rest() the number of the others. `left_to`: the tool that
+  // adds what the PTX text lacks (ptxas); such findings are counted, and no example is told. Throws
+  // Finding when the class stops the launch.
   void add(Severity severity, const Place& place, const std::string& rule, const std::string& text,
            const char* left_to = nullptr);
   // Counts a finding of a pair that was added already; false: it was not.
   bool again(Severity severity, uint64_t key);
-  // When the launch has ended: in one line for each class, what no example was told of.
+  // To be called when the launch has ended: tells in one line for each class how many findings of
+  // each rule were not told as an example.
   void tell_the_rest();
   // Is it worth looking for findings of the class?
   static bool wanted(Severity severity) { return reaction(severity) != Reaction::ignore; }
@@ -62,8 +63,8 @@ class Findings {
   }
   struct OfRule {
     uint64_t count = 0;
-    bool has_example = false;  // one of them
-    std::set<uint32_t> lines;  // of the others
+    bool has_example = false;  // one finding of `count` was told in full
+    std::set<uint32_t> lines;  // PTX lines of the others
     std::string left_to;
   };
   bool is_first(Severity severity, const std::string& rule) const;

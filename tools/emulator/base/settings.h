@@ -35,11 +35,12 @@ struct Blocks {
   bool holds(uint64_t block) const { return first <= block && block <= last; }
 };
 
-// Warps that run only while no other warp of their cluster can.
+// Late warps: they run only while no other warp of their cluster can.
 struct Late {
-  uint32_t first = 1, last = 0;  // by their number in the CTA; none: last < first
-  uint32_t rank = any_rank;      // of the CTA in its cluster
-  bool by_seed = false;          // one role after the other, drawn for each cluster
+  uint32_t first = 1, last = 0;  // numbers of the warps in the CTA; none if last < first
+  uint32_t rank = any_rank;      // the CTA's rank in its cluster
+  // The seed draws one warp or four neighbours for each cluster, and others from time to time.
+  bool by_seed = false;
   static constexpr uint32_t any_rank = ~0u;
   bool holds(uint32_t cta, uint32_t warp) const {
     return first <= warp && warp <= last && (rank == any_rank || rank == cta);
@@ -62,8 +63,9 @@ struct SettingRow {
 const std::vector<SettingRow>& setting_rows();
 const SettingRow* find_setting(const std::string& name);  // nullptr: there is none
 
-// The settings of `environment` ("NAME=value", ended by nullptr), or one sentence in *error about a
-// bad value. One in *warning about an EMU_ name that is no setting: it may be the program's own.
+// Reads the settings of `environment` ("NAME=value", ended by nullptr). On a bad value *error gets
+// one sentence. If there is an EMU_ name that is no setting, *warning gets one sentence; this is no
+// error, since the name may belong to the program.
 Settings read_settings(const char* const* environment, std::string* error, std::string* warning);
 
 // The process's. The first call reads the environment, and ends the process with a sentence if a

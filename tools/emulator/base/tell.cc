@@ -26,7 +26,7 @@ std::string quoted(const std::string& text) {
   return out + '"';
 }
 
-// "7:3" of each "PTX line 7:3".
+// The places "7:3" of all "PTX line 7:3" in the report, as the items of a JSON list.
 std::string lines_of(const std::string& report) {
   constexpr const char words[] = "PTX line ";
   std::string all;

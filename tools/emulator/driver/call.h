@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The way into the driver: every entry point goes through one of these, which record the call,
-// answer a planned failure, take the locks, check what the call presupposes in the order in which
-// the real driver does (initialised, current context, its sticky error, then arguments), and let no
-// exception out.
+// Every entry point of the driver calls one of the functions below. They record the call, answer a
+// planned failure (nvfp4emu_fail), take the locks and catch exceptions. They check in the order of
+// the real driver: initialised, current context, its sticky error. The arguments come last.
 #pragma once
 
 #include "tools/emulator/driver/state.h"
@@ -15,7 +14,8 @@ namespace emu::driver {
 
 bool is_asynchronous(CUresult status);  // an error that a kernel leaves behind in its context
 
-// The part that needs no template: 0, or what the call answers without doing anything.
+// The part of the functions below that needs no template. Returns 0, or the status with which the
+// call ends at once.
 CUresult enter(State& s, Entry entry);
 
 template <class Body>
@@ -57,7 +57,7 @@ CUresult in_context(Entry entry, Body&& body) {
   });
 }
 
-// The same, after whatever runs on the device has ended.
+// The same, and it holds State::execution: no grid runs meanwhile.
 template <class Body>
 CUresult on_device(Entry entry, Body&& body) {
   std::lock_guard running(state().execution);

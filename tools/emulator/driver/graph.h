@@ -2,8 +2,8 @@
 // Graphs, and the capture of streams that makes them.
 //
 // Which call answers what is from the CUDA driver API manual (stream management, graph management)
-// and was compared with no device. Where the manual only says "potentially unsafe call", capture.cc
-// has the list, the pessimistic reading.
+// and was compared with no device. The manual does not say which calls are "potentially unsafe";
+// unsafe.def lists every call that may be.
 #pragma once
 
 #include "tools/emulator/driver/cuda_api.h"
@@ -25,12 +25,12 @@ struct Context;
 struct Stream;
 struct Event;
 
-// What a grid has accessed and those before it that may still run with it when its dependents
-// begin.
+// What a grid has accessed, and what earlier grids have accessed that may still run when the grids
+// begin that depend on it.
 using Accessed = std::vector<std::shared_ptr<GlobalOrder>>;
 
-// What a node does when a graph runs, `beside` kernels that may not be over. Answers with what its
-// own kernel accessed. Takes State::lock itself; State::execution is held.
+// What a node does when a graph runs. `beside` has the accesses of kernels that may not have ended.
+// Returns the accesses of its own kernel. Takes State::lock itself; State::execution is held.
 using Work = std::function<Accessed(State&, const std::vector<Accessed>& beside)>;
 
 struct GraphEdge {
@@ -61,7 +61,7 @@ struct Capture {
   bool invalid = false, ended = false;
 };
 
-// Where a stream or an event stands in a capture: the nodes that come last.
+// The place of a stream or an event in a capture: the nodes on which its next work depends.
 struct CapturePoint {
   std::shared_ptr<Capture> capture;
   std::vector<size_t> last;
@@ -72,21 +72,23 @@ struct CapturePoint {
 // The calling thread's mode: cuThreadExchangeStreamCaptureMode.
 CUstreamCaptureMode& thread_capture_mode();
 
-// 900, and the captures that forbid it invalidated, if the calling thread may not make calls that a
-// capture calls unsafe.
+// For calls of unsafe.def: if a capture forbids them to the calling thread, invalidates that
+// capture and returns 900. Otherwise returns 0.
 CUresult check_unsafe(State& s);
 
-// Work for a stream. Nothing: the stream is not being captured, do it now. Else the answer: the
-// work has become a node, or was refused.
+// Adds work to the capture of a stream. Returns nullopt if the stream is not being captured: the
+// caller does the work now. Otherwise returns the status of the call: the work has become a node,
+// or was refused.
 std::optional<CUresult> capture_work(State& s, const Context& context, CUstream stream,
                                      CUgraphNodeType type, Work work, bool programmatic = false);
 
-// A call that looks at work which has not run: 900 for a capturing stream, which ends its capture.
+// For calls that ask about work which has not run: if the stream is being captured, invalidates the
+// capture and returns 900.
 CUresult check_not_capturing(State& s, CUstream stream);
 
 CUresult begin_capture(State& s, CUstream stream, CUstreamCaptureMode mode);
 CUresult end_capture(State& s, CUstream stream, CUgraph* graph);
-// Nothing: neither side is captured.
+// Returns nullopt if neither side is being captured.
 std::optional<CUresult> capture_record(State& s, const Context& context, CUstream stream,
                                        Event& event);
 std::optional<CUresult> capture_wait(State& s, const Context& context, CUstream stream,

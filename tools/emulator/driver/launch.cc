@@ -38,8 +38,8 @@ bool block_fits(const ptx::Function& f, Dim3 block) {
   return !m[0] || threads <= m[0] * or_1(m[1]) * or_1(m[2]);
 }
 
-// Programmatic stream serialisation lets a grid start early; eager execution never does, which the
-// attribute allows. Attributes that would change results or need hardware are not known here.
+// Programmatic stream serialisation allows a grid to start early; the emulator never starts one
+// early. Attributes that would change results or need hardware are refused as not supported.
 CUresult read_attributes(const LaunchArguments& a, const CUlaunchAttribute** cluster,
                          const CUlaunchAttribute** preferred, bool* programmatic,
                          bool* cooperative) {
@@ -102,8 +102,8 @@ CUresult preferred_shape(const State& s, const CUlaunchAttribute* given, bool no
   return CUDA_SUCCESS;
 }
 
-// With .blocksareclusters the grid counts clusters and .reqntid is the block, for which CUDA passes
-// 1 (PTX ISA 11.8.1; CUDA programming guide, __block_size__).
+// With .blocksareclusters the grid of a launch counts clusters. CUDA then passes a block of 1 x 1 x
+// 1, and .reqntid is the block (PTX ISA 11.8.1; CUDA programming guide, __block_size__).
 void count_in_blocks(const ptx::Function& f, Dim3* grid, Dim3* block) {
   if (!f.counts_clusters) return;
   const uint32_t *c = f.reqnctapercluster, *b = f.reqntid;
@@ -166,7 +166,8 @@ CUresult context_of(State& s, CUstream stream, Context** context) {
   return CUDA_SUCCESS;
 }
 
-// Blocks of a cooperative grid wait for each other, so there is room for all of them or none.
+// Blocks of a cooperative grid wait for each other, so a launch is refused unless the device has
+// room for all of them at once.
 bool all_fit(const State& s, const Function& f, Dim3 grid, Dim3 block, unsigned dynamic_shared) {
   const uint64_t threads = uint64_t(block.x) * block.y * block.z;
   const uint64_t room =
@@ -179,7 +180,7 @@ CUresult status_of(FaultKind kind) {
     case FaultKind::illegal_address: return CUDA_ERROR_ILLEGAL_ADDRESS;
     case FaultKind::misaligned_address: return CUDA_ERROR_MISALIGNED_ADDRESS;
     case FaultKind::illegal_instruction: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
-    case FaultKind::tensor_memory: return CUDA_ERROR_TENSOR_MEMORY_LEAK;  // its only status
+    case FaultKind::tensor_memory: return CUDA_ERROR_TENSOR_MEMORY_LEAK;  // CUDA's only one
     case FaultKind::failed_assert: return CUDA_ERROR_ASSERT;
     case FaultKind::deadlock:
     case FaultKind::watchdog: return CUDA_ERROR_LAUNCH_TIMEOUT;
@@ -246,11 +247,12 @@ CUresult prepare_launch(State& s, Context& context, const LaunchArguments& a, Re
 
 namespace {
 
-// How many grids that never wait are remembered for a stream.
+// A stream keeps the accesses of at most this many grids. It has more than one only while grids
+// launch their dependents without waiting for the grid before them.
 constexpr size_t most_accessed = 3;
 
-// What %envreg1 and %envreg2 point to, as cooperative groups read it: its size, and the word in
-// which the blocks of the grid count themselves.
+// The workspace of a cooperative grid, at the address in %envreg1 and %envreg2. Cooperative groups
+// read two words there: the size of the workspace, and the counter of the grid's barrier.
 class GridWorkspace {
  public:
   GridWorkspace(Launch& launch, GlobalMemory& memory) : memory_(memory) {
@@ -272,7 +274,7 @@ class GridWorkspace {
   uint64_t address_ = 0;
 };
 
-// Nothing comes back of a grid that faulted.
+// Returns the accesses of the grid; none if it faulted.
 Accessed run(State& s, const ReadyLaunch& ready, const std::vector<Accessed>& ahead) {
   CUresult sticky = CUDA_SUCCESS;
   Counters counters;

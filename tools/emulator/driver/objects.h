@@ -47,7 +47,8 @@ class Table {
   std::map<Handle, std::unique_ptr<Object>> objects_;
 };
 
-// Far above CU_STREAM_LEGACY (1) and CU_STREAM_PER_THREAD (2), far below any address.
+// Handles are numbers far above CU_STREAM_LEGACY (1) and CU_STREAM_PER_THREAD (2) and far below any
+// address, so that nothing takes one for the other.
 uintptr_t next_handle();
 template <class Handle, class Object>
 uintptr_t Table<Handle, Object>::next() {
@@ -57,9 +58,9 @@ uintptr_t Table<Handle, Object>::next() {
 struct Context {
   CUcontext handle = nullptr;
   unsigned flags = CU_CTX_MAP_HOST;  // what an H200's primary context reports
-  bool destroyed = false;            // the primary context between its last release and a retain
+  bool destroyed = false;            // a primary context that was released and not retained again
   CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
-  CUresult sticky = CUDA_SUCCESS;    // of an asynchronous error; every later call answers it
+  CUresult sticky = CUDA_SUCCESS;  // of an asynchronous error; every later call answers it
   std::map<CUlimit, size_t> limits = {{CU_LIMIT_STACK_SIZE, 1024},
                                       {CU_LIMIT_PRINTF_FIFO_SIZE, 8650752},
                                       {CU_LIMIT_MALLOC_HEAP_SIZE, 8388608},
@@ -91,7 +92,7 @@ struct FunctionAttributes {
 
 struct Module {
   CUcontext context = nullptr;
-  CUlibrary library = nullptr;        // which loaded it, or nullptr: cuModuleLoadData
+  CUlibrary library = nullptr;        // that loaded the module; nullptr: cuModuleLoadData did
   std::shared_ptr<ptx::Module> code;  // shared with a launch that is running
   std::map<std::string, CUfunction, std::less<>> functions;
 };

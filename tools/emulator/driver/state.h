@@ -42,8 +42,8 @@ struct State {
   std::map<std::string, uint64_t> findings_by_rule;
   uint64_t grids = 0;
   KnownCode known_code;
-  // What the last grid of a stream has accessed, as long as it may still run for all that the host
-  // and the stream know.
+  // What the last grid of each stream has accessed, until the host or the stream has waited for it:
+  // on hardware the grid could still run.
   std::map<CUstream, Accessed> unfinished;
 
   CUcontext primary = nullptr;  // always the same handle, as a real driver's
@@ -70,7 +70,7 @@ struct State {
   int driver_version() const;           // EMU_DRIVER_VERSION
   CUresult initialise();                // cuInit
   CUcontext current_handle() const;     // of the calling thread, nullptr: none
-  CUresult current(Context** context);  // 201, 709 or the sticky error instead
+  CUresult current(Context** context);  // 201 (none), 709 (destroyed) or its sticky error
   bool holds(CUstream stream) const;    // a created stream or one of the three built-in ones
 
   CUdeviceptr allocate(CUcontext owner, uint64_t bytes, std::string label);  // 0: out of memory

@@ -22,8 +22,8 @@ class AsyncQueue {
   using Chain = uint64_t;
   Chain new_chain();
 
-  // `effect` may throw Fault; `what` names the work in reports ("TMA load of .. at PTX line 12"),
-  // and is asked only then.
+  // `effect` may throw Fault. `what` returns the name of the work ("TMA load of .. at PTX line
+  // 12"); it is called only when a report is written.
   using Name = std::function<std::string()>;
   void post(Chain chain, Name what, std::function<void()> effect);
 
@@ -33,7 +33,7 @@ class AsyncQueue {
   // Completes one piece of work although the order would rather wait. False if there is none.
   bool complete_one();
   std::string pending() const;  // for reports: what has not completed
-  // Shall work that may take effect now or later wait? soonest: no, latest: yes, random: drawn.
+  // Whether work that may take effect now waits. soonest: no. latest: yes. random: it is drawn.
   bool late();
 
  private:
@@ -45,7 +45,7 @@ class AsyncQueue {
     Chain chain;
     uint64_t lag_until;
     std::vector<Work> works;
-    size_t next = 0;  // of them
+    size_t next = 0;  // the first of `works` that is not done
   };
   uint64_t draw();  // the seed's next number
   bool lags(const Pending& p) const { return ticks_ < p.lag_until; }
@@ -53,10 +53,11 @@ class AsyncQueue {
   Order order_;
   uint64_t state_, eagerness_ = 1, next_chain_ = 1;
   uint64_t ticks_ = 0;
-  std::map<Chain, uint64_t> lag_until_;  // ticks, of new chains that stay behind the others
+  // For chains that have no work yet: the tick before which their work does not complete.
+  std::map<Chain, uint64_t> lag_until_;
   size_t size_ = 0;
-  std::vector<Pending> chains_;           // by their number
-  std::vector<std::vector<Work>> spare_;  // of chains that are gone
+  std::vector<Pending> chains_;           // sorted by number
+  std::vector<std::vector<Work>> spare_;  // emptied, for new chains
 };
 
 }  // namespace emu

@@ -13,7 +13,7 @@
 
 namespace emu {
 
-// An instruction of a warp: who acts, directly or by asynchronous work.
+// The instruction that acts on a barrier, itself or by asynchronous work that it issued.
 struct Actor {
   uint32_t rank = 0, warp = 0, pc = 0;
   auto operator<=>(const Actor&) const = default;
@@ -26,7 +26,7 @@ class MbarrierTable {
 
   struct State {
     uint32_t count = 0;    // arrivals that a phase expects
-    uint32_t pending = 0;  // of them, not yet seen in the current phase
+    uint32_t pending = 0;  // arrivals that the current phase still lacks
     int64_t tx = 0;        // bytes expected minus bytes completed, in the current phase
     uint64_t phase = 0;    // completed phases; its low bit is the current phase's parity
     struct Arrivals {
@@ -38,8 +38,8 @@ class MbarrierTable {
     }
   };
 
-  // The barriers of the CTA of that rank. `actor` points to who acts at any time; nullptr: nobody
-  // keeps track.
+  // The barriers of the CTA of that rank. `actor` points to a variable that always holds the
+  // current actor; nullptr: arrivals are not attributed to anyone.
   explicit MbarrierTable(uint32_t rank = 0, const Actor* actor = nullptr)
       : rank_(rank), actor_(actor) {}
 
@@ -56,7 +56,7 @@ class MbarrierTable {
 
   // Has the phase of this parity completed? Only the immediately preceding phase can be asked for,
   // so this is "the current phase has the other parity": a fresh barrier answers true for parity 1.
-  // Bit 0 of the operand counts.
+  // Only bit 0 of `parity` is used.
   bool test_parity(uint32_t address, uint32_t parity) const;
   // The same for a state that arrive returned. A state more than one phase behind is a Fault.
   bool test_state(uint32_t address, uint64_t state) const;

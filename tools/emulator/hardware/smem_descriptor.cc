@@ -11,7 +11,7 @@ constexpr uint32_t field(uint64_t bits, uint32_t low, uint32_t width) {
   return uint32_t(bits >> low & ((1ull << width) - 1));
 }
 
-// Reserved bits and modes that no operand of 32 bytes of K has.
+// Errors in reserved bits, and in modes that operands with 32 bytes along K do not use.
 std::string reserved_errors(uint64_t bits) {
   std::string errors;
   auto require = [&](const char* name, uint32_t is, uint32_t must) {
@@ -41,8 +41,9 @@ std::string swizzle_errors(uint32_t code) {
   }
 }
 
-// Eight rows of `span` bytes repeat at `stride`; the start address is a multiple of that pattern
-// (1024 bytes for the 128-byte swizzle), apart from the advance along K inside the span.
+// Eight rows of `span` bytes are the swizzle pattern, which repeats at `stride`. The start address
+// is a multiple of its size (1024 bytes for the 128-byte swizzle), plus an advance along K that is
+// smaller than `span`.
 std::string layout_errors(const SmemDescriptor& d, uint32_t rows, uint32_t chunks) {
   std::string errors;
   if (d.atom != Atom::b16)
@@ -53,18 +54,18 @@ std::string layout_errors(const SmemDescriptor& d, uint32_t rows, uint32_t chunk
   const bool none = d.swizzle == Swizzle::none;
   if (rows > 8 && (d.stride == 0 || d.stride % (none ? 128 : group)))
     errors += format(
-        "\n  bits 45:32 (stride offset) mean %u bytes: eight rows take %u, and a group "
-        "of rows starts at a multiple of that",
+        "\n  bits 45:32 (stride offset) are %u bytes: eight rows take %u, and a group "
+        "of rows must start at a multiple of that",
         d.stride, group);
   if (none && chunks > 1 && (d.lead == 0 || d.lead % 128))
     errors += format(
-        "\n  bits 29:16 (leading offset) mean %u bytes: the next 16-byte column of K "
-        "starts at a non-zero multiple of 128",
+        "\n  bits 29:16 (leading offset) are %u bytes: the next 16-byte column of K must "
+        "start at a non-zero multiple of 128",
         d.lead);
   if (!none && (d.address & (group - 1) & ~(span - 1)))
     errors += format(
-        "\n  address 0x%x is not at the start of the %u-byte swizzle pattern, as base "
-        "offset 0 says",
+        "\n  address 0x%x must be at the start of the %u-byte swizzle pattern, because the base "
+        "offset is 0",
         d.address, group);
   if (!none && (d.address & (span - 1)) + chunks * 16 > span)
     errors += format("\n  address 0x%x leaves %u bytes of the %u-byte swizzle row, %u are read",
@@ -72,7 +73,8 @@ std::string layout_errors(const SmemDescriptor& d, uint32_t rows, uint32_t chunk
   return errors;
 }
 
-// Both strides step over whole patterns, which start at the pattern's alignment.
+// Both strides are multiples of the pattern's size. The start address is aligned to it, too, and
+// without a swizzle to 16 bytes.
 std::string transposed_errors(const SmemDescriptor& d, uint32_t groups, uint32_t depth) {
   std::string errors;
   const uint32_t span = swizzle_span(d.swizzle), lines = d.pattern_lines(), pattern = lines * span;
@@ -80,7 +82,7 @@ std::string transposed_errors(const SmemDescriptor& d, uint32_t groups, uint32_t
   const auto check = [&](const char* name, uint32_t bytes, bool used) {
     if (used && (bytes == 0 || bytes % pattern))
       errors += format(
-          "\n  %s mean %u bytes: an MN-major pattern takes %u, and strides are "
+          "\n  %s are %u bytes: an MN-major pattern takes %u, and strides must be "
           "non-zero multiples of that",
           name, bytes, pattern);
   };
@@ -89,8 +91,8 @@ std::string transposed_errors(const SmemDescriptor& d, uint32_t groups, uint32_t
   check("bits 45:32 (stride offset)", d.stride, none ? more_rows : more_k);
   if (d.address % (none ? 16 : 8 * span))
     errors += format(
-        "\n  address 0x%x is not at the start of the %u-byte swizzle pattern, as base "
-        "offset 0 says",
+        "\n  address 0x%x must be at the start of the %u-byte swizzle pattern, because the base "
+        "offset is 0",
         d.address, 8 * span);
   return errors;
 }
@@ -121,7 +123,8 @@ SmemDescriptor accept(uint64_t bits, const Decoded& d, const char* who) {
 // The swizzle is applied to the final address, so an advance of 32 bytes along K just works.
 // Canonical layouts of PTX ISA 9.7.16.3.3, in 16-byte units T. Swizzled over a span of w units:
 // ((T,w,m),(8,k)) : ((1,T,lead),(wT,stride)); unswizzled ((T,1,m),(8,k)) : ((1,T,stride),(T,lead)).
-// With 32-byte atoms 4 for 8: table 55 and CUTLASS's Layout_MN_SW128_32B_Atom.
+// With 32-byte atoms a pattern has 4 lines in place of 8, so (4,k) replaces (8,k): table 55 and
+// CUTLASS's Layout_MN_SW128_32B_Atom.
 uint32_t SmemDescriptor::transposed_chunk(uint32_t group, uint32_t k) const {
   const uint32_t span = swizzle_span(swizzle), width = span / 16;
   if (swizzle == Swizzle::none) return address + group * stride + k % 8 * 16 + k / 8 * lead;
@@ -145,8 +148,8 @@ SmemDescriptor decode_transposed_descriptor(uint64_t bits, uint32_t groups, uint
   // Table 54.
   if ((element_bytes == 4) != (d.descriptor.atom == Atom::b32))
     d.errors +=
-        "\n  bits 63:61 (swizzle): 128-byte with 32-byte atoms (1) is for transposed operands of "
-        "32-bit elements, which have no other";
+        "\n  bits 63:61 (swizzle): transposed operands of 32-bit elements must have 1 (128-byte "
+        "with 32-byte atoms), and no other operand may have it";
   return accept(bits, d, who);
 }
 

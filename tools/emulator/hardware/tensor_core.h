@@ -24,10 +24,10 @@ struct MmaCommand {
   uint32_t instruction = 0;   // instruction descriptor
   uint32_t sfa = 0, sfb = 0;  // tensor-memory addresses, bits 31:30 may repeat the scale ids
   bool accumulate = false;    // enable-input-d
-  uint32_t scale_d = 0;       // scale-input-d: D counts as D * 2^-scale_d
-  bool zero_raises = true;    // EMU_MMA_ZERO_GROUP
+  uint32_t scale_d = 0;       // scale-input-d: D is multiplied by 2^-scale_d first
+  bool zero_raises = true;    // EMU_MMA_ZERO_GROUP, for kinds without scales
   ScaleBands scale_bands = ScaleBands::equal;
-  ScaledSum scaled_sum = ScaledSum::groups;  // EMU_MMA_MODEL and EMU_MMA_ZERO_GROUP
+  ScaledSum scaled_sum = ScaledSum::groups;  // by EMU_MMA_MODEL and EMU_MMA_ZERO_GROUP
   std::array<uint32_t, 8> disabled = {};  // disable-output-lane: a bit per lane, the even CTA first
   bool weights = false;                   // .ws
   uint64_t zero_columns = 0;              // .ws: a mask of columns of B
@@ -44,7 +44,7 @@ struct Footprint {
     uint16_t groups = all_groups;
   };
   std::vector<Columns> reads = {};  // tensor memory that it reads: scales, A
-  // Of the written columns, a bit for every 16 lanes.
+  // Which lanes of the written columns are written: a bit for every 16 lanes.
   static constexpr uint16_t all_groups = 0xFF;
   uint16_t groups = all_groups;
 };
@@ -63,8 +63,8 @@ enum class CopyShape : uint8_t {
   r32x128b,
 };
 
-// What 16 bytes of shared memory hold: bytes as they are, or 16 elements of 6 bits before 4 bytes
-// of padding, each of which becomes a byte.
+// What 16 bytes of shared memory hold. bytes: 16 bytes, copied unchanged. b6x16_p32: 16 elements of
+// 6 bits, then 4 bytes of padding; each element is widened to a byte.
 enum class CopyFormat : uint8_t { bytes, b6x16_p32 };
 
 // In a pair each CTA copies from its own shared to its own tensor memory.

@@ -31,12 +31,13 @@ std::string reserved_errors(uint64_t bits) {
   return errors;
 }
 
-// Each number of groups beyond one needs a distance between them that keeps the pattern.
+// With two or more groups, the distance between them is a non-zero multiple of `unit`, so that each
+// starts at the same place of the swizzle pattern.
 std::string distance_error(const char* name, uint32_t distance, uint32_t unit, uint32_t groups,
                            const char* what) {
   if (groups < 2 || (distance && distance % unit == 0)) return "";
-  return format("\n  %s mean %u bytes: %s start at non-zero multiples of %u", name, distance, what,
-                unit);
+  return format("\n  %s are %u bytes: %s must start at non-zero multiples of %u", name, distance,
+                what, unit);
 }
 
 constexpr const char* lead_name = "bits 29:16 (leading offset)";

@@ -29,34 +29,34 @@ int nvfp4emu_counter_name(unsigned index, const char** name, const char** meanin
 int nvfp4emu_set(const char* name, const char* value);
 
 /* The reports of what the ordering checks found in the last launch, errors and formal findings;
- * empty text = nothing. How many there were: the counters "hazards" and "formal_hazards". Writes
- * and returns as nvfp4emu_calls does. */
+ * empty text = nothing. The counters "hazards" and "formal_hazards" say how many there were.
+ * `text`, `bytes` and the result are as for nvfp4emu_calls below. */
 size_t nvfp4emu_findings(char* text, size_t bytes);
 
-/* How many of them broke one rule, by its identifier, which NVFP4EMU_REPORT's objects have as
- * "rule" too: a name of order/reasons.def ("reused_columns", "tensor_fence", ...) or of
- * machine/rules.def ("late_wait", "early_register", ...), or what kind of misuse it was
+/* The number of findings of the last launch that broke `rule`. That is the "rule" of an object in
+ * NVFP4EMU_REPORT's file: a name of order/reasons.def ("reused_columns", "tensor_fence", ...), a
+ * name of machine/rules.def ("late_wait", "early_register", ...), or a kind of misuse
  * ("barrier_misuse", "tensor_memory_misuse", ...). -1: no rule has this name. */
 int nvfp4emu_findings_of(const char* rule, uint64_t* count);
 
 /* From now on each report goes to `reader`, as the JSON object that NVFP4EMU_REPORT's file would
- * have on a line ("class", "rule", "lines", "text"), instead of to stderr and that file; NULL: no
- * longer. The text lives until `reader` returns. It is called during driver calls, from whichever
- * thread finds something, and must not call the driver. */
+ * have on a line ("class", "rule", "lines", "text"), instead of to stderr and that file. NULL:
+ * reports go to both again. The text lives until `reader` returns. It is called during driver
+ * calls, from whichever thread finds something, and must not call the driver. */
 void nvfp4emu_report_to(void (*reader)(const char* object));
 
 /* The base names of the driver calls made since the start or the last reset ("cuMemAlloc" for
  * cuMemAlloc_v2), one per line, in order, all threads together. Writes at most `bytes` bytes,
- * always NUL-terminated unless `bytes` is 0; returns the bytes needed with the NUL. Calls answered
- * by a planned failure are in it. */
+ * always NUL-terminated unless `bytes` is 0; returns the bytes needed with the NUL. Calls that
+ * failed by plan (nvfp4emu_fail) are listed, too. */
 size_t nvfp4emu_calls(char* text, size_t bytes);
 void nvfp4emu_reset_calls(void);
 
-/* The plan: call number `nth` from now on (1 = the next) of the entry point with that base name
- * does nothing and answers `status`, once. An asynchronous error (700, 702, 710, 714 to 719, 721)
- * also becomes the current context's sticky error, as if an earlier launch had failed. There is one
- * plan at a time; nth = 0 withdraws it. nvfp4emu_fail_pending: 1 while the planned call has not
- * come. */
+/* Plans a failure: call number `nth` from now on (1 = the next) of the entry point with that base
+ * name does nothing and returns `status`; later calls work again. An asynchronous error (700, 702,
+ * 710, 714 to 719, 721) also becomes the current context's sticky error, as if an earlier launch
+ * had failed. There is one plan at a time; nth = 0 withdraws it. nvfp4emu_fail_pending: 1 while the
+ * planned call has not come. */
 int nvfp4emu_fail(const char* entry, uint64_t nth, int status);
 int nvfp4emu_fail_pending(void);
 

@@ -26,11 +26,11 @@ class Divergence {
     uint64_t blocked_at = runnable;  // Cluster::progress when it blocked; asleep: until wake()
     uint64_t ticket = 0;    // what a barrier instruction remembers between tries; 0 = nothing
     uint32_t member = 0;    // waits at pc for these lanes (.sync with a membermask); 0 = no
-    uint32_t gathered = 0;  // its own lanes that take part in that
+    uint32_t gathered = 0;  // lanes of this fragment that take part in the .sync of `member`
     bool aligned = false;   // waits at pc, an .aligned instruction, for the rest of the warp
     std::function<std::string()> waiting = {};  // what it is blocked on, for reports
     int64_t waits_at = -1;  // the mbarrier it waits for: shared address, rank in bits 24 and up
-    uint64_t inits = 0;  // all its lanes wait there: MbarrierTable::inits(); 0: some elsewhere
+    uint64_t inits = 0;     // MbarrierTable::inits() when all its lanes waited at waits_at; else 0
   };
 
   explicit Divergence(uint32_t lanes);
@@ -41,7 +41,8 @@ class Divergence {
 
   // The current fragment's lanes in `taken` go to `target`, the others to the next instruction.
   void branch(uint32_t taken, uint32_t target, uint32_t reconverge);
-  // Those in `lanes` go to `target` and all meet again at the next instruction, when they return.
+  // The current fragment's lanes in `lanes` call `target`. The others wait at the next instruction,
+  // where all meet when the call has returned.
   void call(uint32_t lanes, uint32_t target);
   // The current fragment's lanes in `lanes` go on at `pc`: a return, which leads each to its
   // caller.
@@ -51,13 +52,15 @@ class Divergence {
   // The current fragment's lanes in `lanes` stay at its instruction as a fragment of their own;
   // they and the others meet after it.
   void split(uint32_t lanes);
-  // All lanes of the warp stand where the current fragment does: they go on as one.
+  // Makes all lanes of the warp one fragment. They must all be at the current fragment's
+  // instruction.
   void merge();
-  // Lets parked lanes go on without their siblings, as somebody waits for `lanes` of them. Lanes
-  // that nobody waits for in that way go on, too, once the others have run for long: one that has
-  // left a loop may hold the lock for which its siblings spin there. False: there were none.
+  // Lets the parked lanes among `lanes` go on without their siblings, because somebody waits for
+  // them. False: none of them was parked.
   bool unpark(uint32_t lanes);
   bool has_parked() const { return parked_; }
+  // Parked lanes for which nobody waits go on after so many instructions of the others. A lane that
+  // has left a loop may hold the lock for which its siblings spin in the loop.
   void run_beside_parked(uint64_t instructions);
   // Lanes parked until some of `lanes` have come.
   uint32_t parked_for(uint32_t lanes) const;
@@ -86,7 +89,7 @@ class Divergence {
   void forget(int join, uint32_t lanes);  // these lanes will never arrive
   void remove_current();
   void go_on(const Join& join);  // its parked lanes, as a fragment
-  void wake();                   // who waits at an .aligned instruction looks again
+  void wake();                   // fragments that wait at an .aligned instruction check again
   int common(int a, int b) const;
 
   static constexpr uint64_t longest_patience = 1 << 14, least_patience = 1 << 8;

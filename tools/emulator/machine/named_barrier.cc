@@ -17,7 +17,8 @@ uint64_t NamedBarriers::arrive(uint32_t id, uint32_t threads, Warp& warp, uint32
   uint32_t all = uint32_t(cta_.warps.size()) * 32;
   if (threads % 32 || threads > all)
     throw Fault(FaultKind::barrier_misuse,
-                format("%s at barrier %u for %u threads: not a multiple of 32 up to this CTA's %u",
+                format("%s at barrier %u for %u threads: the number must be a multiple of 32 and "
+                       "at most %u, the threads of this CTA",
                        who, id, threads, all));
   const bool counted = threads == all;
   if (counted) threads = whole_cta;
@@ -56,7 +57,8 @@ uint32_t NamedBarriers::result(uint32_t id, Reduction r) const {
 
 // A warp counts as 32 threads once all its live lanes have come: hardware counts warps (PTX ISA,
 // "the barrier instruction operates on a per-warp basis"). A warp that has ended is not waited for
-// (9.7.12.7), but where a count is given it brings nothing to it.
+// (9.7.12.7). At a barrier with a count of threads it does not count as arrived, so other warps
+// have to make up the count.
 bool NamedBarriers::complete(const Barrier& b) const {
   uint32_t counted = 0;
   for (size_t w = 0; w < b.arrived.size(); ++w) {
@@ -124,7 +126,8 @@ bool ClusterBarrier::wait(Warp& warp, uint32_t lanes) {
   return true;
 }
 
-// A lane that has passed a generation but not waited yet has not arrived at the next.
+// A lane whose arrival belonged to an earlier generation, and which has not waited yet, has not
+// arrived at this one.
 void ClusterBarrier::finish_if_complete() {
   bool anybody = false;
   for (auto& cta : cluster_.ctas)
@@ -140,7 +143,7 @@ void ClusterBarrier::finish_if_complete() {
   ++cluster_.progress;
 }
 
-// Nothing where no thread waits for the others.
+// Empty if no thread has arrived.
 std::string ClusterBarrier::describe() const {
   std::string text;
   bool anybody = false;

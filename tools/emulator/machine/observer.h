@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who watches a grid. The machine tells what happens and knows no more of who listens: order/ looks
-// for accesses that nothing orders, trace/ draws a time line.
+// Observers of a grid. The machine reports events and knows nothing else about its observers:
+// order/ looks for accesses that nothing orders, trace/ draws a time line.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct Launch;
 struct Moment {
   const Warp* warp = nullptr;
   const ptx::Instr* in = nullptr;
-  uint32_t active = 0;    // may be none
-  uint16_t instance = 0;  // of the instructions executed
+  uint32_t active = 0;    // lanes; may be 0
+  uint16_t instance = 0;  // a running number of executed instructions
 };
 
 // Observes one cluster, which runs on one host thread.
@@ -31,11 +31,12 @@ class Observer {
  public:
   virtual ~Observer() = default;
 
-  // Around every instruction, for who follows them. `now`: how many the cluster has executed.
+  // If follows(): before() and after() surround every instruction, and tick() comes between two.
+  // `now`: how many instructions the cluster has executed.
   virtual bool follows() const { return false; }
   virtual void before(const Warp&, const ptx::Instr&, uint32_t /*active*/, uint64_t /*now*/) {}
   virtual void after(const Warp&, const ptx::Instr&, uint32_t /*active*/, ptx::Step) {}
-  virtual void tick(uint64_t /*now*/) {}  // between them, for the same
+  virtual void tick(uint64_t /*now*/) {}
 
   virtual void access(const LaneAccess&) {}
   virtual void access(const WarpAccess&) {}
@@ -47,8 +48,8 @@ class Observer {
   virtual void begin(Operation, Work, uint32_t /*lane*/) {}
   virtual void access(Operation, const Reach&, Use) {}
 
-  // The effect of asynchronous work, by number: posted by the instruction that executes, and around
-  // it.
+  // Asynchronous work has a number. posted(): the current instruction has queued it. completing()
+  // and completed(): before and after it takes effect.
   virtual void posted(size_t /*effect*/, const Warp&, const ptx::Instr&) {}
   virtual void completing(size_t /*effect*/) {}
   virtual void completed(size_t /*effect*/) {}
@@ -70,7 +71,7 @@ class GridObserver {
   virtual void grid_ended(const Launch&) {}  // whole, or with a fault
 };
 
-// Those of one cluster.
+// The observers of one cluster.
 class Observers {
  public:
   void add(std::shared_ptr<Observer> observer) {

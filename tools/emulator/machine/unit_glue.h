@@ -26,8 +26,8 @@ Target target(const Warp& warp, const ptx::Instr& in, const ptx::Operand& op, ui
 // Work that touches another CTA's memory or barriers after that CTA has ended is a Fault.
 void require_running(const Cta& from, const Cta& to, const char* who);
 
-// Work of an instruction on its way: around its effect, observers are told, and a Fault in it names
-// the warp and the PTX line that started it.
+// Asynchronous work of an instruction. It tells observers before and after it takes effect, and a
+// Fault in it names the warp and the PTX line that issued it.
 class Posted {
  public:
   Posted(const Warp& warp, const ptx::Instr& in)
@@ -59,7 +59,8 @@ class Posted {
   Actor actor_;
 };
 
-// Posts work of `in` to the cluster's queue. A function object of its own type is allocated once.
+// Posts work of `in` to the cluster's queue. `effect` and what is around it have one type, so one
+// allocation holds all.
 template <class F>
 void post(const Warp& warp, AsyncQueue::Chain chain, const ptx::Instr& in, F effect) {
   warp.cta.cluster.async.post(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Device memory of one emulated device: allocations at device addresses, which are no host
-// addresses but of managed memory.
+// Device memory of one emulated device: allocations at device addresses. These are not host
+// addresses, except for managed memory.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ struct Rows {
 };
 
 struct ReleaseBytes {
-  uint64_t pages = 0;  // bytes of mmap; 0: of new
+  uint64_t pages = 0;  // size of the mmap that holds the data; 0: it came from new
   void operator()(uint8_t* data) const;
 };
 
@@ -49,8 +49,9 @@ class GlobalMemory {
   uint64_t allocate_managed(uint64_t bytes, std::string label);  // at the host's address; zeros
   bool free(uint64_t address);  // false: not the start of an allocation of the host's
 
-  // malloc and free in kernels. 0: the heap is full. What is freed stays readable to whoever holds
-  // a pointer of at() until the grid has ended; by its address it is gone at once.
+  // malloc and free in kernels. 0: the heap is full. Freed memory is no longer found by its
+  // address, but its bytes live until the grid has ended, for callers that still hold a pointer of
+  // at().
   uint64_t allocate_heap(uint64_t bytes);
   bool free_heap(uint64_t address);
   void limit_heap(uint64_t bytes) { heap_limit_ = bytes; }
@@ -64,8 +65,9 @@ class GlobalMemory {
   std::string describe(uint64_t address) const;
   const Allocation* find(uint64_t address) const;  // the allocation that holds address, or nullptr
 
-  // Bytes that were stored without a value. Whoever writes through at() takes them out, whoever
-  // reads hands them on or throws.
+  // Blank bytes: they were stored from registers or shared memory that had no value. Code that
+  // writes through at() must remove its bytes from blank(). Code that reads must mark the bytes
+  // that it writes as blank, or throw.
   BlankBytes& blank() const { return blank_; }
   void require_values(uint64_t address, uint64_t bytes, const char* who) const;
 

@@ -29,31 +29,35 @@ class SharedMemory {
   void read(uint32_t address, void* to, uint32_t bytes, uint32_t align, const char* who) const;
   void write(uint32_t address, const void* from, uint32_t bytes, uint32_t align, const char* who);
 
-  // These bytes have no value any more; `why`: who stored none, for the report of whoever needs it.
+  // Marks these bytes as uninitialised. `why`: what stored an undefined value there, for the report
+  // if somebody reads them.
   void forget(uint32_t address, uint32_t bytes, const char* who, std::string why = {});
-  // Bytes that were copied from there and have no value in global memory have none here.
+  // After a copy from global address `there`: marks the bytes as uninitialised that are blank
+  // there.
   void forget_blank(uint32_t address, const GlobalMemory& from, uint64_t there, uint32_t bytes,
                     const char* who);
-  // The reverse: what of these bytes, which were copied to there, has no value.
+  // After a copy to global address `there`: marks the bytes as blank there that are uninitialised
+  // here.
   void hand_on_blank(uint32_t address, const GlobalMemory& to, uint64_t there, uint32_t bytes,
                      const char* who) const;
-  // And within shared memory, of this CTA or another.
+  // The same after a copy within shared memory, to this CTA or another.
   void hand_on_blank(uint32_t address, SharedMemory& to, uint32_t there, uint32_t bytes,
                      const char* who) const;
   std::string why_none(uint32_t address) const;  // "nobody has written it", and more if known
 
   // A checked view of initialised bytes for operand reads by the tensor core.
   const uint8_t* view(uint32_t address, uint32_t bytes, const char* who) const;
-  // The same for tcgen05.cp, which hands bytes on; has_value: were all of them written?
+  // The same without the check that they are initialised, for tcgen05.cp, which copies that mark,
+  // too. has_value: whether all of them are initialised.
   const uint8_t* view_any(uint32_t address, uint32_t bytes, const char* who) const;
   bool has_value(uint32_t address, uint32_t bytes, const char* who) const;
 
-  // Are these bytes there already? False outside, and where anything is unwritten.
+  // Whether memory has these bytes already. False outside, and if any byte is uninitialised.
   bool holds(uint32_t address, const void* value, uint32_t bytes) const;
 
-  // For lanes that all access their own 1, 2, 4, 8 or 16 bytes, or all in a row: nullptr where
-  // read() or write() might object, outside, at an mbarrier or, to be read, where a byte has no
-  // value.
+  // A pointer to the bytes if the access needs no further check. nullptr if read() or write() must
+  // decide: outside, at an mbarrier, or, for readable(), if a byte is uninitialised. `bytes` is 1,
+  // 2, 4, 8 or 16, or the sum of lanes whose bytes follow each other.
   const uint8_t* readable(uint32_t address, uint32_t bytes) const {
     return inside(address, bytes) && every(address, bytes, written, written)
                ? &data_[address - window_start]
@@ -80,7 +84,8 @@ class SharedMemory {
     return address >= window_start &&
            uint64_t(address) + bytes <= uint64_t(window_start) + data_.size();
   }
-  // Whether all bytes have these flags, for 1, 2, 4 or a multiple of 8 bytes.
+  // Whether of `flags` exactly `wanted` are set for every byte. `bytes` is 1, 2, 4 or a multiple of
+  // 8.
   bool every(uint32_t address, uint32_t bytes, uint8_t flags, uint8_t wanted) const {
     constexpr uint64_t each = 0x0101010101010101;
     const uint8_t* const s = &shadow_[address - window_start];
@@ -114,8 +119,7 @@ class SharedMemory {
     uint32_t end;
     std::string why;
   };
-  std::map<uint32_t, Forgotten>
-      forgotten_;  // by first address, of bytes that were stored over with nothing
+  std::map<uint32_t, Forgotten> forgotten_;  // bytes overwritten with no value, by first address
 };
 
 }  // namespace emu

@@ -125,8 +125,8 @@ Step store(Warp& warp, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-// The words of a tensor that cp.reduce updates, by CUtensorMapDataType; none: no reduction of them
-// (PTX ISA 9.7.9.25.5.4).
+// The type of the words that cp.reduce updates in a tensor, by CUtensorMapDataType. Type::none:
+// that data type has no reduction (PTX ISA 9.7.9.25.5.4).
 ptx::Type word_of(const TensorMap& map) {
   using ptx::Type;
   constexpr Type words[] = {Type::none, Type::none, Type::u32, Type::s32, Type::u64,
@@ -183,7 +183,8 @@ Step prefetch(Warp& warp, const Instr& in, uint32_t active) {
 
 namespace {
 
-// Where the halo's pixels go is told by figures of the manual alone (PTX ISA 5.5.5.3).
+// The manual shows the places of the halo's pixels only in drawings (PTX ISA 5.5.5.3), so the modes
+// that have a halo are refused.
 bool knows_mode(const Instr& in, std::string& why) {
   if (!in.has(Mod::im2col_w) && !in.has(Mod::im2col_w_128)) return true;
   why = "the modes .im2col::w and .im2col::w::128 are not emulated";

@@ -3,9 +3,10 @@
 // 9.7.13.18). The answer is 16 opaque bytes; ours are a word that says yes or no and the number of
 // the cluster's first CTA.
 //
-// A request may be refused although clusters wait (on hardware: for work of a higher priority),
-// which EMU_ORDER decides: soonest grants as long as there are any, latest never, random half the
-// time. In a grid with clusters of two sizes a request takes over one that is as large as its own.
+// A request may fail although some clusters have not started; on hardware it does if work of a
+// higher priority waits. Here EMU_ORDER decides: soonest grants requests while a cluster is left,
+// latest grants none, random grants half of them. In a grid with clusters of two sizes a request
+// takes over one that is as large as its own.
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/bulk.h"
 #include "tools/emulator/op/op.h"
@@ -36,8 +37,9 @@ void check(Warp& w, const Instr& in, uint32_t address) {
     throw Fault(FaultKind::misaligned_address,
                 format("%s: the answer's address 0x%x is not 16-byte aligned", in.opcode, address));
   if (w.cta.told_no)
-    throw Fault(FaultKind::illegal_instruction,
-                format("%s after this CTA has seen that a request failed", in.opcode));
+    throw Fault(
+        FaultKind::illegal_instruction,
+        format("%s is undefined after this CTA has seen an earlier request fail", in.opcode));
 }
 
 Step try_cancel(Warp& w, const Instr& in, uint32_t active) {
@@ -65,7 +67,7 @@ Answer answer_of(Warp& w, const Instr& in, uint32_t lane) {
   const Answer a{w.get(in.ops[1], lane), w.get(in.ops[1], lane, 1)};
   if (a.low != granted && a.low != refused)
     throw Fault(FaultKind::illegal_instruction,
-                format("%s of 16 bytes that no try_cancel wrote", in.opcode));
+                format("%s was given 16 bytes that are no answer of try_cancel", in.opcode));
   return a;
 }
 
@@ -82,14 +84,15 @@ uint32_t coordinate(const Answer& a, uint32_t i) {
   return i == 0 ? uint32_t(a.high) : uint32_t(a.high >> (i == 1 ? 32 : 48) & 0xFFFF);
 }
 
-// A request that failed has no CTA, so the register has no value. Nor has the fourth one.
+// If the request failed, there is no CTA, so the registers get no value. The fourth register of the
+// vector form never gets one.
 void give(Warp& w, const Instr& in, const Operand& op, uint32_t lane, uint32_t i) {
   const Answer a = answer_of(w, in, lane);
   if (a.low == granted && i < 3)
     w.set(op, lane, coordinate(a, i));
   else
     w.undefine(op, 1u << lane,
-               {i == 3 ? "clusterlaunchcontrol.query_cancel leaves it open"
+               {i == 3 ? "clusterlaunchcontrol.query_cancel defines no fourth coordinate"
                        : "the clusterlaunchcontrol.try_cancel had failed"});
 }
 

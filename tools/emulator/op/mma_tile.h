@@ -30,7 +30,8 @@ struct Absent {
   }
 };
 
-// D is kept column by column: for mma_dot B is the operand of few rows.
+// D is kept column by column, because mma_dot is called with A and B exchanged: its first operand
+// is the one with fewer rows, and that is B.
 struct Tile {
   uint8_t a[most_rows * k_bytes] = {}, b[columns * k_bytes] = {};
   uint32_t d[most_rows * columns] = {};
@@ -68,7 +69,8 @@ void each_word(Warp& w, const Operand& fragment, A& absent, F f, G none) {
   }
 }
 
-// Accumulators: a register for each column, or for two of 16 bits.
+// The index in Tile::d of an accumulator of a lane: column 0 or 1 of its pair, and row g or, with
+// half = 1, g + 8. A register holds one column, or both if they have 16 bits.
 inline uint32_t place_of(uint32_t lane, uint32_t column, uint32_t half) {
   return (lane % 4 * 2 + column) * most_rows + lane / 4 + 8 * half;
 }
@@ -129,14 +131,15 @@ inline DotOperands operands(const Instr& in, const Tile& tile) {
   return o;
 }
 
-// For f64, with the NaN of an operand.
+// a * b + c in f64. A NaN in the result has the payload of an operand.
 inline uint64_t fused(uint64_t a, uint64_t b, uint64_t c, const soft::Rules& rules) {
   return with_payload(soft::fma(a, b, c, soft::f64, rules), soft::f64, {a, b, c});
 }
 
-// Only 12.0 multiplies 8-bit floats. For 9.0 and 10.0 ptxas 13.0 writes two multiplications of fp16
-// (sm_90a, sm_100a: F2FP.F16.E4M3.UNPACK_B, HMMA.16816, FADD or HADD2): of the lower two bytes of
-// each register, of the upper two with the sum of the first, and last an addition of C.
+// Only GPUs of compute capability 12.0 multiply 8-bit floats in mma.sync. For 9.0 and 10.0 ptxas
+// 13.0 writes two multiplications of fp16 (sm_90a, sm_100a: F2FP.F16.E4M3.UNPACK_B, HMMA.16816,
+// FADD or HADD2). The first multiplies the lower two bytes of each register. The second multiplies
+// the upper two and adds the sum of the first. C is added last.
 constexpr uint32_t low = 0, high = 2;
 
 inline const std::array<uint16_t, 256>& as_fp16(Type t) {

@@ -108,7 +108,7 @@ inline Exec refuse(std::string& why, const char* sentence) {
 }
 
 inline Exec checked(Exec exec, std::string& why) {
-  return exec ? exec : refuse(why, "the machine does not execute this type");
+  return exec ? exec : refuse(why, "the emulator does not implement this type for the instruction");
 }
 
 // The floating-point half of an opcode that has integer forms too (add, sub, mul, min, max, abs,

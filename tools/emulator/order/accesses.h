@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: MIT
-// The memory of accesses: every one meets those that are remembered of the same bytes, and is
-// remembered itself.
+// SPDX-License-Identifier: MIT The accesses so far. Each new one is compared with those that are
+// recorded for the same bytes, and is then recorded itself.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +16,8 @@ class Accesses {
            const Verdict& verdict, const Reporter& reporter, const EarlierGrids& earlier,
            GlobalOrder& global);
 
-  // By a lane; `same`: a store of the value that is there. `value`: what a plain store writes.
+  // Accesses by threads. `same`: the store does not change the value. `value`: what a plain store
+  // writes.
   void shared(Cta& cta, uint32_t address, uint32_t bytes, Use use, uint32_t lane, bool same);
   void shared(const WarpAccess& by_lanes);
   void global(uint64_t address, uint32_t bytes, Use use, uint32_t lane, const void* value);
@@ -40,7 +40,7 @@ class Accesses {
     static constexpr uint32_t most = 4;
     uint32_t count = 0, number[most];
     uint8_t lane[most][32];  // of each word
-    // True if the lanes share out whole lines, and nothing else.
+    // True if the lanes together access whole lines and no other bytes.
     bool cover(const WarpAccess& by);
   };
   bool by_lines(const WarpAccess& by, const Lines& lines);  // false: nothing was done
@@ -48,7 +48,8 @@ class Accesses {
                   bool read) const;
   bool is_behind(const LineAccess& old, const uint8_t* lane, const Party& p, uint32_t self) const;
   void remember(const WarpAccess& by, const Lines& lines);
-  // Lane by lane, where all that is remembered of the bytes is over for every lane of the warp.
+  // A read of a warp with one check for all lanes: if every recorded access to its bytes is ordered
+  // before all lanes of the warp, records the read of each lane.
   bool read_behind_all(const WarpAccess& by);  // false: nothing was done
   void write_by_lanes(const WarpAccess& by);
   void touch_by_lanes(const WarpAccess& by, uint32_t lanes);
@@ -73,7 +74,8 @@ class Accesses {
   static bool alike(const Access& a, const Access& old);
   bool replaces(const Access& a, const Access& old) const;
 
-  // By asynchronous work, always the same: what it has not yet met, chunks of one line.
+  // An access of one asynchronous operation, chunk after chunk. It collects chunks of one line, so
+  // that the line is compared as a whole.
   struct Strip {
     static constexpr uint32_t none = ~0u;
     Strip(Shadow& s, const Access& a, Viewer& v) : shadow(s), access(a), viewer(v) {}
@@ -92,8 +94,8 @@ class Accesses {
   bool meets_in_order(Strip& strip, const Line& line);
   void remember(Strip& strip, Line& line);
 
-  // One operation meets the same accesses in chunk after chunk: those that it is behind, for as
-  // long as it is told of.
+  // A cache: an operation finds the same earlier accesses in chunk after chunk. It holds those that
+  // were found to be ordered before the operation, and is cleared for every call.
   class Behind {
    public:
     bool has(const Access& old) const {
@@ -107,7 +109,7 @@ class Accesses {
    private:
     static bool equal(const Access& a, const Access& b) {
       if (a.time != b.time || a.use != b.use || a.async != b.async) return false;
-      if (a.async) return true;  // its time is the operation's number
+      if (a.async) return true;  // `time` is the operation's number: both are the same operation
       return a.lanes == b.lanes && a.pc == b.pc && a.warp == b.warp && a.instance == b.instance &&
              a.lane == b.lane && a.whole == b.whole && a.scope == b.scope &&
              a.is_volatile == b.is_volatile;

@@ -3,8 +3,8 @@
 //
 // An agent is a warp, or something that completes asynchronous work in order: an mbarrier (its
 // phases), a thread's tcgen05 pipe, its bulk copies, a warp's tcgen05.ld. Agents are numbered
-// within a cluster. Most knowledge of a warp is of all its lanes alike; what one lane handed on
-// alone stands beside it.
+// within a cluster. What is known of a warp is mostly known of all its lanes: times_ has that. What
+// is known of single lanes only is in lanes_.
 #pragma once
 
 #include <algorithm>
@@ -31,11 +31,11 @@ class Clock {
 
   bool empty() const { return times_.empty() && lanes_.empty(); }
 
-  // Does it reach `time` of these lanes of a warp?
+  // Whether the work of these lanes of `warp` is known up to `time`.
   bool reaches(uint32_t warp, uint32_t lanes, uint32_t time) const {
     return (*this)[warp] >= time || (!lanes_.empty() && reaches_lanes(warp, lanes, time));
   }
-  // .. of any lane?
+  // The same for at least one lane.
   bool reaches_one(uint32_t warp, uint32_t time) const { return reaches(warp, 0, time); }
 
  private:
@@ -45,8 +45,8 @@ class Clock {
   void join_lanes(const Clock& other);
   bool reaches_lanes(uint32_t warp, uint32_t lanes, uint32_t time) const;
 
-  std::vector<uint32_t> times_;  // of a warp: how far all its lanes are known
-  std::vector<LaneTime> lanes_;  // by thread: those of which more is known
+  std::vector<uint32_t> times_;  // by agent; of a warp: up to which time all its lanes are known
+  std::vector<LaneTime> lanes_;  // lanes that are known further, sorted by thread
 };
 
 struct Knowledge;
@@ -57,11 +57,11 @@ inline void join(Maps& to, const Maps& from) {
   for (const auto& [address, clock] : from) to[address].join(clock);
 }
 
-// Another cluster: its agents' work, and what of it a proxy fence is behind.
+// What is known of another cluster's work. fenced: the part of it that a proxy fence has followed.
 struct Far {
   Clock seen, strict, fenced, flushed, loaded;
-  Clock updated;  // of `loaded`, what atomic updates have brought
-  Clock updates;  // the atomic updates themselves that others have met, and no more
+  Clock updated;  // the part of `loaded` that was learnt through atomic updates
+  Clock updates;  // atomic updates that another thread has read, without what came before them
   Maps mapped;
   void join(const Far& o) {
     seen.join(o.seen);
@@ -80,22 +80,24 @@ inline void join(Foreign& to, const Foreign& from) {
   for (const auto& [cluster, far] : from) to[cluster].join(far);
 }
 
-// What a lane, or all of a warp, know to have happened before, or what a release hands to an
-// acquire.
+// What a lane, or every lane of a warp, knows to have happened before. It is also the message from
+// a release to an acquire.
 struct Knowledge {
-  Clock seen;           // on hardware
-  Clock strict;         // by the manual: scopes of both sides reach far enough, lanes synchronised
+  Clock seen;           // ordered before as far as hardware is known to order
+  Clock strict;         // ordered before by the manual: scopes suffice, lanes are synchronised
   Clock fenced;         // generic accesses to shared memory with a proxy fence after them
   Clock fenced_global;  // the same for global memory
-  Clock relaxed;        // seen, had arrivals at cluster barriers not been relaxed
-  Clock fresh;          // seen, by an acquire that reaches beyond the CTA
+  Clock relaxed;        // as `seen`, if each arrival at a cluster barrier had released
+  Clock fresh;          // the part of `seen` acquired with a scope wider than the CTA
   Clock inits;          // mbarrier.init with a fence.mbarrier_init after it
   Clock tensor;         // tcgen05 work that tcgen05.fence carried over
-  // What came by way of a barrier from a thread that had a fence of the GPU's scope after it, and
-  // what relaxed loads of one had shown that had none yet. A relaxed store after the barrier, a
-  // fence after it, do the rest on hardware; the manual wants both in one thread.
+  // Two halves of an order that this thread received at a barrier. flushed: work that the sender
+  // had followed by a fence of the GPU's scope; a relaxed store after the barrier releases it.
+  // loaded: work that the sender had learnt of by relaxed loads, without a fence so far; a fence
+  // after the barrier acquires it. Hardware orders both; by the manual one thread executes both the
+  // fence and the access.
   Clock flushed, loaded;
-  Clock updates;  // the atomic update that hands this on
+  Clock updates;  // the atomic updates that released this knowledge
 
   Maps mapped;     // global memory, with a fence of the tensormap proxy
   Foreign others;  // work of other clusters
@@ -117,8 +119,8 @@ struct Knowledge {
   }
 };
 
-// join_seen: every order except manual-only; join_acquired: manual-only as well. A warp has one
-// state of the order of tcgen05 work.
+// join_seen joins what hardware orders: all but `strict` and `updates`. join_acquired joins
+// `strict`, too. Neither joins `tensor`, which is kept once for a warp.
 void join_seen(Knowledge& to, const Knowledge& from);
 void join_acquired(Knowledge& to, const Knowledge& from);
 

@@ -24,18 +24,19 @@ std::string Reporter::missing(Reason reason, const Access& old) const {
     case Reason::ordered:
     case Reason::earlier_grid: return "";  // found_earlier() has its words
     case Reason::weak_flag:
-      return "a word that strong loads poll is stored to with .relaxed or stronger";
+      return "strong loads poll this word, so its store must be .relaxed or stronger";
     case Reason::same_value:
     case Reason::unordered: return "no barrier, fence or wait orders the two";
     case Reason::relaxed_barrier:
-      return "only a cluster barrier orders the two that was arrived at with .relaxed; it takes "
-             ".release";
+      return "only a cluster barrier orders the two, and the arrival at it is .relaxed: .release "
+             "is "
+             "missing";
     case Reason::incomplete:
       return "it is not known to be complete: " + wait_for(operations_.issued(Operation(old.time)));
     case Reason::incomplete_far:
       return std::string(is_read(old.use) ? "the wait for its mbarrier or group"
                                           : "a cp.async.bulk.wait_group of its thread") +
-             " comes first, and what orders the two";
+             " is missing, and after it a barrier or fence that orders the two";
     case Reason::proxy:
       return "the async proxy sees ordinary stores only after a fence.proxy.async, which is "
              "missing on the way from the store";
@@ -46,56 +47,59 @@ std::string Reporter::missing(Reason reason, const Access& old) const {
       return "cp.async belongs to the generic proxy: a fence.proxy.async is missing on the way";
     case Reason::scope:
     case Reason::scope_of_store:
-      return "the mbarrier that orders the two lies in another CTA and was arrived at with the "
-             "scope .cta; it takes .release.cluster";
+      return "the mbarrier that orders the two is in another CTA, and the arrival at it has the "
+             "scope .cta: .release.cluster is missing";
     case Reason::narrow_wait:
       return "the wait that orders the two has the scope .cta, after which the SM may still have "
-             "old bytes in its cache; it takes .acquire.cluster";
+             "old bytes in its cache: .acquire.cluster is missing";
     case Reason::tensor_fence:
       return "a tcgen05.fence::before_thread_sync or ::after_thread_sync is missing on the way";
     case Reason::reused_columns:
       return "the manual orders cp before mma of one thread, not the other way: wait for a commit";
     case Reason::unfenced_flag:
-      return "a thread of this CTA has updated the flag, and no fence follows "
-             "before the barrier or after it";
+      return "a thread of this CTA has updated the flag, and a fence is missing between that and "
+             "this access, before or after the barrier";
     case Reason::stale_line:
-      return "a thread of this CTA has updated the flag, no fence follows, and the "
-             "SM's cache may still have the line as a load of this CTA found it before the flag";
+      return "a thread of this CTA has updated the flag, and a fence is missing after that: the "
+             "SM's "
+             "cache may still have the line as a load of this CTA found it before";
     case Reason::fence_elsewhere:
-      return "the fence that orders the two stands on the other side of a barrier than the relaxed "
-             "access to the flag; one thread executes both";
+      return "the fence that orders the two and the relaxed access to the flag are on two sides of "
+             "a barrier: one thread must execute both";
     case Reason::narrow_scope:
-      return "both are strong, but the scope of one does not hold the other's thread, and nothing "
-             "else orders them";
+      return "both are strong, but the scope of one does not include the other's thread, and "
+             "nothing else orders them";
     case Reason::volatile_data:
       return "no barrier, fence or wait orders the two; that they are volatile gives them no order";
     case Reason::constant_stale:
-      return "ld.global.nc may read through a cache that does not see it: memory that the grid "
-             "writes takes a plain ld.global";
+      return "ld.global.nc may use a cache that does not see this store: memory that the grid "
+             "writes must be read with a plain ld.global";
     case Reason::constant_overwritten:
-      return "what ld.global.nc reads stays as it is as long as the grid runs";
+      return "ld.global.nc may only read memory that the grid never writes, and this grid writes "
+             "it";
     case Reason::collision:
-      return "lanes of one instruction store different values, and which of them stays is left "
-             "open";
+      return "lanes of one instruction store different values, and no rule says which of them "
+             "stays";
     case Reason::map_fence:
-      return "a tensor map edited in memory is seen only after a fence.proxy.tensormap::generic."
-             "acquire of whoever uses it";
+      return "a tensor map was edited in memory: the thread that uses it must first execute a "
+             "fence.proxy.tensormap::generic.acquire";
     case Reason::released_apart:
-      return "what came here from its warp was released by another lane, before which a "
-             "bar.warp.sync is missing";
+      return "another lane of the earlier warp did the release: a bar.warp.sync is missing between "
+             "the earlier access and that release";
     case Reason::waited_apart:
-      return "another lane of this warp has waited for it: a bar.warp.sync is missing after that "
+      return "only another lane of this warp has waited: a bar.warp.sync is missing after that "
              "wait";
     case Reason::lanes:
-    case Reason::diverged_lanes: return "lanes of one warp are ordered by bar.warp.sync";
+    case Reason::diverged_lanes:
+      return "a bar.warp.sync is missing between the two lanes of one warp";
     case Reason::uninitialised_barrier:
       return "no barrier or fence orders the mbarrier.init before this use of the mbarrier";
     case Reason::relaxed_init:
-      return "only a cluster barrier that was arrived at with .relaxed orders the two; a "
-             "fence.mbarrier_init comes before it";
+      return "only a cluster barrier orders the two, and the arrival at it is .relaxed: a "
+             "fence.mbarrier_init is missing before it";
     case Reason::used_load:
-      return "its registers have been used, for which ptxas waits; by the manual a "
-             "tcgen05.wait::ld comes first";
+      return "a tcgen05.wait::ld is missing; ptxas adds a wait, because the registers have been "
+             "used";
     case Reason::init_fence:
       return "the async proxy sees an mbarrier.init only after a fence.mbarrier_init or "
              "fence.proxy.async";
@@ -107,16 +111,16 @@ std::string Reporter::wait_for(const Issued& op) {
   switch (op.work) {
     case Work::mma:
     case Work::tensor_copy: return "wait for the mbarrier of its tcgen05.commit first";
-    case Work::tensor_ld: return "a tcgen05.wait::ld comes first";
-    case Work::tensor_st: return "a tcgen05.wait::st comes first";
-    case Work::wgmma: return "a wgmma.wait_group comes first";
+    case Work::tensor_ld: return "a tcgen05.wait::ld is missing";
+    case Work::tensor_st: return "a tcgen05.wait::st is missing";
+    case Work::wgmma: return "a wgmma.wait_group is missing";
     case Work::copy:
     case Work::cp_async:
     case Work::store_async:
     case Work::commit:
     case Work::copy_arrive: break;
   }
-  return op.read_agent != nobody ? "a cp.async.bulk.wait_group of its thread comes first"
+  return op.read_agent != nobody ? "a cp.async.bulk.wait_group of its thread is missing"
                                  : "wait for its mbarrier or group first";
 }
 
@@ -133,7 +137,7 @@ std::string Reporter::place(const Viewer& v, uint64_t index, uint16_t mask) cons
          (variable.empty() ? "" : ", " + variable + ",");
 }
 
-// ptxas adds fences of tensor memory; nothing else of what reasons.def has.
+// ptxas repairs one of the reasons in reasons.def: it adds the missing fence of tensor memory.
 const char* Reporter::left_to(Reason reason) const {
   const ptx::Module* const module = now_.cluster.launch.module;
   return module && reason == Reason::tensor_fence ? module->left_to_ptxas() : nullptr;
@@ -166,7 +170,7 @@ void Reporter::found(Reason reason, const Access& old, const Viewer& v, uint64_t
   text += missing(reason, old);
   const bool nobody_released = reason == Reason::unordered || reason == Reason::released_apart;
   if (nobody_released && has_exited(old, v))
-    text += "; that thread has exited since, which releases nothing";
+    text += "; that thread has exited since, but to exit does not release its stores";
   if (nobody_released && v.space != Space::tensor && v.space != Space::global)
     text += report::mbarriers_between(
         now_.warp(), *now_.cluster.ctas[warp / now_.warps]->warps[warp % now_.warps]);

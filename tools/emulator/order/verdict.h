@@ -11,7 +11,7 @@
 
 namespace emu::order {
 
-// Which part of what is known: of this cluster, of another.
+// One kind of order: its clock for work of this cluster, and its clock for work of another.
 struct Order {
   Clock Knowledge::*here;
   Clock Far::*far;
@@ -31,7 +31,8 @@ class Verdict {
       : now_(now), parties_(parties), operations_(operations) {}
 
   Reason judge(const Access& old, const Viewer& v) const;
-  // The common cases in shared memory, of ordinary accesses by threads: false says nothing.
+  // A quick test for ordinary accesses to shared memory by threads. True: they are ordered. False:
+  // it is not decided, call judge().
   bool surely_ordered(const Access& old, const Viewer& v) const {
     if (old.async || v.issued || v.space != Space::shared || is_strong(old.use)) return false;
     if (is_strong(v.use)) return false;
@@ -41,7 +42,7 @@ class Verdict {
     const Knowledge& all = v.party.all;
     return old.warp != v.warp && all.seen[old.warp] >= old.time && all.strict[old.warp] >= old.time;
   }
-  // The same in global memory, of another cluster's access or of asynchronous work's.
+  // judge() for an access to global memory by another cluster or by asynchronous work.
   Reason judge_far(const Access& old, const Viewer& v) const;
   // Judges two strong accesses.
   Reason judge_strong(const Access& old, const Access& a, const Viewer& v) const;

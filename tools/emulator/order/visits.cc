@@ -51,7 +51,8 @@ bool Visits::is_over(const Host& host, uint32_t barrier, uint64_t phase) const {
   return over != host.phases_over.end() && over->second > phase;
 }
 
-// Lane by lane, to any thread of the CTA: it ends after all of them.
+// Whether the access of each lane is known to some thread of the CTA. Any thread will do, because
+// the CTA ends after all of its threads.
 bool Visits::is_known(const Cta& cta, const By& by, uint32_t time, Clock Knowledge::*clock) const {
   uint32_t open = by.lanes;
   const auto take = [&](const Knowledge& k) {
@@ -79,8 +80,9 @@ void Visits::check_exit(const Cta& cta) const {
   }
 }
 
-// A cluster barrier that is arrived at without release keeps the CTA for loads, whose values are
-// there, and by no rule for what may still be on its way.
+// If the other CTA arrived at the cluster barrier without .release, this CTA still lives long
+// enough for its loads, since their values have arrived. No rule says so for stores and arrivals
+// that may be on their way.
 void Visits::report(const Cta& cta, const By& by, const Visit& visit) const {
   const bool relaxed = is_known(cta, by, visit.time, &Knowledge::relaxed);
   if (relaxed && visit.read) return;
@@ -91,18 +93,19 @@ void Visits::report(const Cta& cta, const By& by, const Visit& visit) const {
       format("the CTA ends while %s at 0x%x by warp %u of the CTA of rank %u may be on its way: %s",
              what, by.address, by.warp % now_.warps, by.warp / now_.warps,
              relaxed ? "the cluster barrier between them was arrived at without release"
-                     : "a cluster barrier at the end keeps it") +
+                     : "a cluster barrier is missing before the CTA ends") +
       place_of(now_.cluster, by.pc, relaxed ? Severity::formal : Severity::error);
   if (!relaxed) throw Fault(FaultKind::ordering, text);
   report_formal(report::Rule::relaxed_end, cta, by.pc, text);
 }
 
-// Hardware is known to be faster than what follows in the CTA that issues.
+// This is a formal finding only: on hardware the arrival of a commit has always come before the end
+// of the CTA that issued it.
 void Visits::report(const Cta& cta, uint32_t barrier, const Commit& commit) const {
   report_formal(
       report::Rule::commit_at_end, cta, commit.pc,
       format("the CTA ends while the arrival of a tcgen05.commit at its mbarrier at 0x%x, by warp "
-             "%u of the CTA of rank %u, may be on its way: a wait for that barrier keeps it",
+             "%u of the CTA of rank %u, may be on its way: a wait for that mbarrier is missing",
              barrier, commit.warp % now_.warps, commit.warp / now_.warps) +
           place_of(now_.cluster, commit.pc, Severity::formal));
 }

@@ -13,7 +13,7 @@ namespace emu::ptx {
 // Skips .loc, .file, .pragma, .section and the like if one stands at the cursor.
 bool skip_ignored_directive(Cursor& in);
 
-// What a call hands over and gets: its operands are .param variables.
+// The arguments and results of a call, all .param variables.
 std::vector<CallSite::Argument> arguments_of(const std::vector<ParsedOperand>& operands);
 
 class BodyParser {
@@ -33,7 +33,7 @@ class BodyParser {
   void parse();
   // The body of a function that is called.
   void parse_callee();
-  // The results and parameters of a function that is never called here.
+  // Declares the results and parameters of a function whose body is only checked.
   void declare_head(const FunctionHead& head);
 
  private:
@@ -55,7 +55,8 @@ class BodyParser {
   void declare_register(const VariableDeclaration& v);
   std::string_view hidden(std::string_view name);
   std::string_view declare_hidden(std::string_view name, const VariableDeclaration& formal);
-  // A register or a constant in memory, where calls hand over.
+  // Appends the ld or st between `value`, a register or a constant, and the .param variable that
+  // carries it in a call.
   void move(const char* opcode, const ParsedInstr& guard, const ParsedOperand& variable,
             const ParsedOperand& value, Type type);
   struct Fetched {  // after a call
@@ -99,10 +100,10 @@ class BodyParser {
   bool is_callee_ = false;
   std::map<std::string_view, FunctionHead> prototypes_;
   std::map<std::string_view, std::vector<std::string_view>> branch_targets_;
-  uint32_t depth_ = 1;                    // of braces
-  CudaLine cuda_;                         // of what follows
-  std::map<Position, CudaLine> places_;   // of every .loc, the last one there
-  std::map<CudaLine, uint32_t> callers_;  // their numbers, as CudaLine::from
+  uint32_t depth_ = 1;                    // open braces
+  CudaLine cuda_;                         // CUDA line of the next instructions
+  std::map<Position, CudaLine> places_;   // the latest CUDA line that a .loc gave for a position
+  std::map<CudaLine, uint32_t> callers_;  // lines that inline others, numbered as CudaLine::from
 };
 
 }  // namespace emu::ptx

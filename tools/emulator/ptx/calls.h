@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Calls of functions (PTX ISA 5.1.6, 7.1 and 9.7.12.5). A call is expanded when the entry is
 // loaded: the callee's statements stand in its place, with registers of their own and a `ret` that
-// leads after them. Parameters of calls lie in local memory, under the caller's and the callee's
-// name; those in registers are stored there before the call, and the callee loads them. Functions
+// leads after them. Each parameter of a call is one place in local memory, which has the caller's
+// name and the callee's. A parameter in a register is stored there before the call, and the callee
+// loads it. Functions
 // that recur or whose address is taken are routines (module.h) after the entry's code.
 #pragma once
 
@@ -27,18 +28,19 @@ struct FunctionHead {
 // After `.func`, up to the directives; after `.callprototype`, where a name may be `_`.
 FunctionHead parse_head(Cursor& in, bool is_prototype = false);
 
-// For a call: the name of a .param variable and nothing else.
+// Whether the operand is the name of a .param variable and nothing else, as calls require.
 bool is_call_variable(const ParsedOperand& p);
 
 class Functions {
  public:
   explicit Functions(const std::vector<Token>& tokens);
 
-  // A prototype or a definition; throws if an earlier one reads otherwise.
+  // A prototype or a definition. Throws if it differs from an earlier one.
   void declare(const FunctionHead& head);
   void define(const FunctionHead& head);
-  // Throws PtxError unless what the call names is declared above, or, in a body expanded before its
-  // turn, defined anywhere, and the call's operands fit.
+  // Returns the head of the function that is called. Throws PtxError if the operands do not fit, or
+  // if the function is not declared above the call. `expanded`: the body is parsed before its turn,
+  // so a definition anywhere in the module will do.
   FunctionHead check(const ParsedCall& call, bool expanded) const;
   static void fit(const ParsedCall& call, const FunctionHead& head);
   const FunctionHead* declared(std::string_view name) const;
@@ -59,13 +61,14 @@ class Functions {
 // What the expansion of one entry's calls has in common.
 struct Expansion {
   const Functions& functions;
-  std::vector<std::string_view> callers = {};   // from the entry inwards
-  uint32_t calls = 0;                           // so far
-  std::map<const char*, uint32_t> shared = {};  // by its place in the text: one per entry,
-                                                // however often it is expanded
-  std::vector<std::string_view> wanted = {};    // routines that the entry calls, in the order of
-                                                // Function::routines
-  Routine* routine = nullptr;                   // whose body this is
+  std::vector<std::string_view> callers = {};  // from the entry inwards
+  uint32_t calls = 0;                          // so far
+  // Addresses of .shared variables of called functions, by the place of the declaration in the
+  // text: one for each, however often the function is expanded.
+  std::map<const char*, uint32_t> shared = {};
+  std::vector<std::string_view> wanted = {};  // routines that the entry calls, in the order of
+                                              // Function::routines
+  Routine* routine = nullptr;                 // whose body this is
 };
 
 }  // namespace emu::ptx

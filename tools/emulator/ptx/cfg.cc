@@ -13,7 +13,8 @@ constexpr uint32_t none = ~0u;
 
 bool is(const Instr& in, std::string_view opcode) { return in.opcode == opcode; }
 bool is_branch(const Instr& in) { return is(in, "bra"); }
-// A branch by table continues behind its branches only if no entry is taken.
+// brx.idx has become compare-and-branch instructions. What is left of it is reached only by an
+// index outside the table, which traps.
 bool is_trap(const Instr& in) { return is(in, "trap") || is(in, "brx.idx"); }
 bool is_end(const Instr& in) { return is(in, "ret") || is(in, "exit") || is_trap(in); }
 bool is_guarded(const Instr& in) { return in.guard != no_register; }
@@ -21,7 +22,7 @@ bool is_guarded(const Instr& in) { return in.guard != no_register; }
 struct Block {
   uint32_t first = 0, last = 0;  // instructions, inclusive
   std::vector<uint32_t> next, previous;
-  uint32_t order = none;      // in post-order from the exit
+  uint32_t order = none;      // number in post-order from the exit, against the edges
   uint32_t dominator = none;  // immediate post-dominator
 };
 
@@ -87,8 +88,9 @@ class Graph {
     }
   }
 
-  // Lanes that end early are not waited for, so the ways to their end are no edges; but where they
-  // are the only ones, as in a loop that ends in no other way, nothing would have a dominator.
+  // Lanes that exit early are not waited for, so branches to an early exit are no edges. If they
+  // are the only way from a block to the exit, as in a loop that ends in no other way, they become
+  // edges after all: without them the block would have no post-dominator.
   bool reconnect() {
     bool any = false;
     for (const auto& [from, to] : early_ends_) {

@@ -27,7 +27,7 @@ struct Suffix {
   Kind kind = Kind::unknown;
   Mod mod = Mod::count;
   Type type = Type::none;
-  Floor floor = {};  // of a row
+  Floor floor = {};  // demanded where a row of opcodes.def names the suffix
 };
 Suffix find_suffix(std::string_view word);
 
@@ -50,7 +50,8 @@ struct Pattern {
   std::vector<Pattern> parts;
 };
 
-// An instruction's modifiers while a pattern takes them away. Types are taken in the order written.
+// The modifiers of an instruction that no part of the pattern has matched yet. Types are matched in
+// the order written.
 using Places = std::array<uint8_t, size_t(Mod::count)>;  // which word a modifier was, 0 = the first
 struct Suffixes {
   ModSet mods;
@@ -62,9 +63,9 @@ struct Suffixes {
   bool empty() const { return mods.none() && type_count == 0; }
 };
 bool matches(const Pattern& pattern, Suffixes& left);
-ModSet modifiers_in(const Pattern& pattern);  // all that it names
+ModSet modifiers_in(const Pattern& pattern);  // all that occur in the pattern
 
-// One operand of a row.
+// One operand of a row, in the notation that opcodes.def explains at its top.
 struct Slot {
   enum class Kind : uint8_t {
     scalar,   // d, a
@@ -80,7 +81,7 @@ struct Slot {
   Kind kind = Kind::scalar;
   Width width = Width::first;
   Type type = Type::none;         // Width::fixed
-  Space in_space = Space::param;  // [s], [g]; param: the instruction's own
+  Space in_space = Space::param;  // [s], [g]; param stands for the instruction's own
   bool destination = false;
   bool piped = false;  // after |
   bool sink = false;   // d?

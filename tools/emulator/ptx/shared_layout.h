@@ -10,7 +10,7 @@
 namespace emu::ptx {
 
 // The variables one function may name: first those of the module, then its own, each in declaration
-// order; Symbol::index and Operand::variable count in this list until place() is called.
+// order. Until place() is called, Symbol::index and Operand::variable are indices of this list.
 //
 // ptxas 13.0 (read off the SASS and `-v` of probes) places from address 0x400 upward, each variable
 // at its alignment: the module's variables that the function names, then all of the function's own;
@@ -21,7 +21,7 @@ struct SharedLayout {
     uint32_t align = 1;
     uint64_t bytes = 0;
     bool dynamic = false;  // .extern
-    bool named = false;    // an operand refers to it, or it is the function's own
+    bool named = false;    // used by an operand, or the function's own: gets an address
     uint32_t address = 0;
   };
   std::vector<Variable> variables;

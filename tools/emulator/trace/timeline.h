@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the chosen blocks of one cluster did, when: instructions of warps, waits, and asynchronous
+// When each chosen block of a cluster executed what: instructions of warps, waits, and asynchronous
 // work from issue to completion.
 //
 // Time is the cluster's own count of executed warp instructions; instruction n takes [n, n + 1). It
@@ -50,7 +50,7 @@ class Timeline : public Observer {
   void posted(size_t effect, const Warp& warp, const ptx::Instr& in) override;
   void completing(size_t effect) override;
   void completed(size_t effect) override;
-  void stopped(const std::string& fault) override;  // or the cluster has ended: no fault
+  void stopped(const std::string& fault) override;  // empty text: it ended without one
 
   const std::vector<TraceSpan>& spans() const { return spans_; }
   Dim3 block(uint32_t rank) const { return blocks_[rank]; }
@@ -82,10 +82,10 @@ class Timeline : public Observer {
   uint64_t now_ = 0;
   std::unordered_map<const char*, const TraceKind*> kinds_;  // by opcode
   const TraceKind* kind_ = nullptr;     // of the instruction that executes, nullptr: not shown
-  Counters counters_;                   // before it
-  size_t issued_from_ = 0;              // spans_ before it
+  Counters counters_;                   // before the current instruction
+  size_t issued_from_ = 0;              // size of spans_ before it
   std::map<Waiter, TraceSpan> waits_;   // not yet over
-  std::map<Barrier, uint64_t> phases_;  // before what happens now
+  std::map<Barrier, uint64_t> phases_;  // phases before the current event
   std::map<Barrier, Ender> enders_;     // of each barrier's last phase
   std::string fault_;
 };

@@ -473,7 +473,7 @@ ret;
     OrderGuard guard(order, 1);
     Device device;
     CHECK(unit::says(unit::fault(FaultKind::ordering, [&] { device.run(unwaited, 32); }),
-                     "a tcgen05.wait::st comes first"));
+                     "a tcgen05.wait::st is missing"));
   }
 }
 

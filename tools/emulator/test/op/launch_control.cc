@@ -78,7 +78,7 @@ TEST_CASE("a CTA that has seen a refusal asks no more and a refusal names no CTA
               "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128"
               " [%r2], [%r1];",
           {}, nullptr, declarations),
-      "has seen that a request failed"));
+      "has seen an earlier request fail"));
   // Its tile may be divided into coordinates before anybody asks whether there is one.
   const std::string tile = ask +
                            "clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r3, q;"
@@ -90,5 +90,5 @@ TEST_CASE("a CTA that has seen a refusal asks no more and a refusal names no CTA
   CHECK(contains(fault(".reg .b128 q; mov.b128 q, {%out, %out};"
                        "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p2, q;",
                        {}, nullptr, declarations),
-                 "no try_cancel wrote"));
+                 "no answer of try_cancel"));
 }

@@ -33,7 +33,7 @@ TEST_CASE(
                           "add.u32 %r7, %r7, 1;"}) {
     CAPTURE(use);
     CHECK(contains(exec_test::fault(program(use), warp, nullptr, memory),
-                   "a tcgen05.wait::ld comes first"));
+                   "a tcgen05.wait::ld is missing"));
   }
   const std::string waited = program("tcgen05.wait::ld.sync.aligned; add.u32 %r5, %r5, %r6;");
   CHECK(exec_test::counters(waited, warp, memory).formal_hazards == 0);
