@@ -241,6 +241,7 @@ bool has_packed_weights(const nvfp4_gemm_desc& desc) {
 bool takes_weights(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc,
                    bool grouped) {
   const bool packed = has_packed_weights(desc);
+  if (!packed && !grouped && !is_gated(desc)) return true;  // every tile has such a kernel
   return v.has(operation_of(grouped, is_gated(desc), packed)) &&
          (!packed || arch.family->packing == desc.b_packing);
 }
