@@ -146,8 +146,9 @@ def _convert(door: Door, name: str, plain: Sequence[Array], ld: int, memory: Arr
     rows = of.rows // count
     desc = abi.PackDescFields(
         n=rows, k=of.k, l=count, codes=codes, codes_ld=ld, codes_batch_stride=rows * ld,
-        scales=scales, scales_batch_stride_bytes=len(plain[1]) // count,
-        packed=door.arrays.address(memory), packed_batch_stride_bytes=len(memory) // count,
+        scales=scales, scales_batch_stride_bytes=int(plain[1].shape[0]) // count,
+        packed=door.arrays.address(memory),
+        packed_batch_stride_bytes=int(memory.shape[0]) // count,
         packing=packing, format=abi.FORMATS[of.format], scale_layout=layout_number(scale_layout))
     if door.gpu:
         _optional.device.pack(name, desc, memory)
