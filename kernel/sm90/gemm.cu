@@ -40,7 +40,6 @@
 #include "kernel/sm90/sums/rows.cuh"
 #include "kernel/sm90/sums/scaled.cuh"
 #include "kernel/sm90/tile.h"
-#include "kernel/sm90/tiny/grouped.cuh"
 #include "kernel/sm90/tiny/tiny.cuh"
 #include "kernel/sm90/tiny/tokens.cuh"
 #include "kernel/sm90/token_warp.cuh"
@@ -506,47 +505,6 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   }
 }
 
-// All tiles of a list have the same number of k-blocks.
-template <typename Tile>
-__device__ void grouped_tiny_consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
-                                           uint32_t lane) {
-  for (uint32_t number = 0;; ++number) {
-    Cta90<Tile> cta = grouped_cta<Tile>(p, smem);
-    if (!await_listed(cta, number)) return;
-    TinySums<Tile> sums;
-    multiply_tiny(cta, number * cta.count, warp, lane, sums);
-    put_tiny_sums<Tile>(cta, own_partial<Tile>(number), warp, lane, sums);
-    ptx::named_barrier_sync<kConsumerBarrier,
-                            Tile::kConsumerWarps * 32>();  // see tiny_consumer_warp
-    const FourTerms<Tile> terms = terms_of_lane(cta, lane);
-    store_general_90<Tile, 1>(
-        p, store_tiny_sums<Tile, 1>(cta, own_partial<Tile>(number), warp, lane, terms));
-    __syncwarp();  // some lanes have stored
-    if (lane == 0) give_back_listed(cta, number);
-  }
-}
-
-template <typename Tile>
-__device__ void grouped_tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
-  if (warp < Tile::kConsumerWarps) {
-    clear_operands(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
-    Start<Tile>::consumer_warp();
-    grouped_tiny_consumer_warp<Tile>(cta.p, cta.smem, warp, lane);
-    note_end(lane);
-  } else if (warp == Tile::kWeightWarp) {
-    if (ptx::elect_sync()) start_grouped(cta);
-    __syncwarp();
-    Start<Tile>::weight_warp();
-    grouped_tiny_weight_warp(cta, lane);
-  } else {
-    const uint32_t number = warp - Tile::kFirstTokenWarp;
-    GroupedTinyTokens<Tile> tokens(cta, number, lane);
-    ptx::griddepcontrol_wait();  // tokens, and other data that earlier grids write
-    Start<Tile>::token_warp();
-    tokens.run(number);
-  }
-}
-
 // ---- Dispatch ----------------------------------------------------------------------------------
 
 template <typename Tile>
@@ -555,9 +513,7 @@ __device__ void gemm_sm90(const Sm90Params& p) {
   const uint32_t warp = warp_number();
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t smem = ptx::shared_address(shared);
-  if constexpr (Tile::kGrouped && Tile::kBlockSums) {
-    grouped_tiny_roles(grouped_cta<Tile>(p, smem), warp, lane);
-  } else if constexpr (Tile::kGrouped) {
+  if constexpr (Tile::kGrouped) {
     grouped_roles(grouped_cta<Tile>(p, smem), warp, lane);
   } else {
     const Cta90<Tile> cta = make_cta<Tile>(p, smem, first_tile<Tile>(p));

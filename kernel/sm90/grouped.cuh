@@ -46,13 +46,14 @@ __device__ uint32_t listed_row(uint32_t smem, uint32_t number) {
   return smem + Tile::kListRowsAt + number % Tile::kListedTiles * 4;
 }
 
-// Loaders release a tile of the list after reading it for the last time, each consumer warp after
-// storing the tile's sums.
+// The two loaders release a tile of the list after reading it for the last time, each consumer warp
+// after storing the tile's sums.
+constexpr uint32_t kListLoaders = 2;
 template <typename Tile>
 __device__ void init_list(uint32_t smem) {
   for (uint32_t i = 0; i < Tile::kListedTiles; ++i) {
     ptx::mbarrier_init(list_full<Tile>(smem, i), 1);
-    ptx::mbarrier_init(list_empty<Tile>(smem, i), Tile::kConsumerWarps + Tile::kListLoaders);
+    ptx::mbarrier_init(list_empty<Tile>(smem, i), Tile::kConsumerWarps + kListLoaders);
   }
 }
 
@@ -132,7 +133,7 @@ __device__ void start_grouped(const Cta90<Tile>& cta) {
   publish_barriers();
   ptx::griddepcontrol_launch_dependents();
   ptx::prefetch_tensormap(&cta.p.weights);
-  if (!Tile::kBlockSums) ptx::prefetch_tensormap(&cta.p.tokens);
+  ptx::prefetch_tensormap(&cta.p.tokens);
   if (Tile::kGated) ptx::prefetch_tensormap(&gated_params(cta.p).weights2);
 }
 

@@ -53,25 +53,21 @@ struct Sm90Scaled : Sm90Plain<Tile> {
 
 // A tile in the entry for grouped products (grouped.cuh): rows of a group begin anywhere, so a
 // token tile is numbered by its first row. A CTA computes one tile after the other, each with all
-// of K. Which they are it lists in shared memory. Groups of consumer warps of a wide tile exchange
-// their sums in the drained ring of tokens, while the ring of weights fills for the next tile.
+// of K. Which they are it lists in shared memory. Groups of consumer warps exchange their sums in
+// the drained ring of tokens, while the ring of weights fills for the next tile.
 template <typename Tile>
 struct Sm90Grouped : Tile {
   static constexpr bool kGrouped = true;
   static constexpr bool kSeveralTiles = true;
   static constexpr uint32_t kTokenStep = 1;
-  static constexpr uint32_t kListedTiles = Tile::kBlockSums ? 16 : 4;
-  // Warps that read a tile of the list to load its operands. A tiny tile's weights are loaded by
-  // the warp that lists it.
-  static constexpr uint32_t kListLoaders = Tile::kBlockSums ? Tile::kTokenWarps : 2;
+  static constexpr uint32_t kListedTiles = 4;
   static constexpr uint32_t kListAt = (Tile::kSharedBytes + 15) / 16 * 16;
   static constexpr uint32_t kListRowsAt = kListAt + 16 * kListedTiles;
   static constexpr uint32_t kListFullAt = kListRowsAt + 4 * kListedTiles;
   static constexpr uint32_t kListEmptyAt = kListFullAt + 8 * kListedTiles;
   static constexpr uint32_t kSharedBytes = kListEmptyAt + 8 * kListedTiles;
-  static_assert(Tile::kBlockSums || !Tile::kPushesSums, "other tiles of few tokens have no entry");
-  static_assert(Tile::kWholeSums || Tile::kBlockSums ||
-                    Tile::kSumsAt + Tile::kPartialBytes <= Tile::kWeightsAt,
+  static_assert(!Tile::kBlockSums && !Tile::kPushesSums, "tiles of few tokens have no such entry");
+  static_assert(Tile::kWholeSums || Tile::kSumsAt + Tile::kPartialBytes <= Tile::kWeightsAt,
                 "the sums fit the drained ring of tokens");
   static_assert(kSharedBytes <=
                 kMaxSharedBytes -

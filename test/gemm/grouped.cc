@@ -21,11 +21,9 @@ std::vector<GroupedTile> tiles() {
   std::vector<GroupedTile> all = {
       {"sm90_128x32x256", NVFP4_TYPE_NONE},       {"sm90_f16_64x32x256", NVFP4_TYPE_F16},
       {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16}, {"sm90_128x64x256", NVFP4_TYPE_NONE},
-      {"sm90_64x2x256", NVFP4_TYPE_NONE},         {"sm90_128x128x256", NVFP4_TYPE_NONE},
-      {"sm90_bf16_64x32x256", NVFP4_TYPE_BF16},   {"sm90_f16_128x128x256", NVFP4_TYPE_F16},
-      {"sm90_64x32x256", NVFP4_TYPE_NONE},        {"sm90_64x1x256", NVFP4_TYPE_NONE},
-      {"sm90_64x4x256", NVFP4_TYPE_NONE}};
-  if (!everything()) all.resize(5);
+      {"sm90_128x128x256", NVFP4_TYPE_NONE},      {"sm90_bf16_64x32x256", NVFP4_TYPE_BF16},
+      {"sm90_f16_128x128x256", NVFP4_TYPE_F16},   {"sm90_64x32x256", NVFP4_TYPE_NONE}};
+  if (!everything()) all.resize(4);
   all.push_back(mma_tiles()[0]);  // in the image for 9.0 that is here
   all.push_back(mma_tiles()[1]);
   return all;
