@@ -65,8 +65,7 @@ bool adds_in_one_order(const nvfp4_gemm_desc& g, const Architecture& arch, const
   return true;
 }
 
-// Whether the variant's family is the first one of the architecture that has kernels. The planner
-// takes no other: on 9.0 a tile of mma.sync is taken by name alone.
+// Whether the variant's family is the first one of the architecture that has kernels.
 bool is_of_first_family(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
   if (v.family == arch.family) return true;
   for (uint32_t i = 0; i < kVariantCount; ++i) {
@@ -86,23 +85,16 @@ int64_t usual_rows(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g) {
   return desc.rows_hint > 0 ? desc.rows_hint : ceil_div(g.m, g.l);
 }
 
-// Tiles of fewer tokens are taken by name alone. Where a few rows are usual, some groups have more
-// than such a tile. With the tiles 64x2 and 64x4 of 9.0, where K is 4096, equal groups took 0.97 to
-// 1.04 times as long as with 128x32, and those of which one has 60 % of the rows 1.6 (H200,
-// 2026-11-29).
-constexpr int64_t kFewestRowsOfTile = 8;
-
 // The narrowest tile that holds the rows of a usual group; if no tile does, the widest. Variants
 // are sorted from narrow to wide. If several tiles have the same number of tokens, the last one is
 // taken, which has the most weights: a CTA then has fewer tiles, and waits less often for the end
 // of a tile (docs/performance.md).
 const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
                              const Architecture& arch) {
-  const int64_t usual = std::max(usual_rows(desc, g), kFewestRowsOfTile);
+  const int64_t usual = usual_rows(desc, g);
   const Variant* widest = nullptr;
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);
-    if (v.tile_tokens < kFewestRowsOfTile) continue;
     if (!is_grouped_candidate(g, arch, v) || !is_of_first_family(g, arch, v)) continue;
     if (widest != nullptr && widest->tile_tokens >= usual && v.tile_tokens > widest->tile_tokens) {
       break;
@@ -112,11 +104,33 @@ const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_de
   return widest;
 }
 
+// On 9.0 few 16-bit tokens take a tile of mma.sync, which decodes no weights for tokens that are not
+// there. By times of an H200 (2026-11-29) the layers of bench/experts.def with K of 768 or more then
+// take 0.63 to 1.01 times as long where all groups have as many rows, and 0.71 to 1.08 where one has
+// 60 % of them. With K = 512, where each warp has one k-block, they take up to 1.5. Gated products
+// have no measurements.
+constexpr int64_t kMostRowsOfMma = 16, kLeastKOfMma = 768;
+
+const Variant* few_rows_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
+                                const Architecture& arch) {
+  const int64_t usual = usual_rows(desc, g);
+  if (arch.family != &kFamily_sm90 || g.batch_invariant != 0 || is_gated(g)) return nullptr;
+  if (usual > kMostRowsOfMma || g.k < kLeastKOfMma || has_packed_weights(g)) return nullptr;
+  for (uint32_t i = 0; i < kVariantCount; ++i) {
+    const Variant& v = variant_at(i);
+    if (v.family == &kFamily_sm80 && v.tile_tokens >= usual && is_grouped_candidate(g, arch, v)) {
+      return &v;
+    }
+  }
+  return nullptr;
+}
+
 nvfp4_status decide(const CheckedGrouped& checked, const Architecture& arch, const Variant** v) {
   const nvfp4_gemm_desc& g = *checked.gemm.desc;
   const Variant* const forced = checked.gemm.forced;
   NVFP4_TRY(check_packing(g, arch, true));
-  *v = usual_variant(checked.known, g, arch);
+  *v = few_rows_variant(checked.known, g, arch);
+  if (*v == nullptr) *v = usual_variant(checked.known, g, arch);
   if (*v == nullptr) {
     return fail(NVFP4_STATUS_NOT_SUPPORTED,
                 "grouped products%s with a_type = %s, a_scale_layout = %s, operand_format = %s, "

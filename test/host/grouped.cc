@@ -358,9 +358,8 @@ TEST_CASE("grouped: the grid has the most tiles that a division of the rows has"
   few.gemm.m = 32;  // each group may have four rows, so a tile
   few.grouped.rows_kind = NVFP4_ROWS_COUNTS, few.grouped.capacity = 4;
   CHECK(few.plan(90, kMany).grid_ctas == 8 * 32);
-  few.gemm.variant = "sm90_64x4x256";  // by name alone; its CTAs decode tokens
-  CHECK(few.plan(90, kMany).grid_ctas == 8 * 64);
-  CHECK(few.plan().workspace_bytes == 0);
+  few.gemm.variant = "sm90_64x4x256";
+  CHECK(few.supported() == NVFP4_STATUS_INVALID_VALUE);
   few.gemm.variant = nullptr;
 
   // With COUNTS the workspace has all rows of the groups, or four times as many as are usual.
@@ -386,15 +385,26 @@ TEST_CASE("grouped: the grid has the most tiles that a division of the rows has"
   many.gemm.batch_invariant = 0;
   many.halves();
   CHECK(std::string(many.plan().variant) == "sm90_bf16_128x128x256");
-  many.grouped.rows_hint = 7;
+  many.grouped.rows_hint = 17;
   CHECK(std::string(many.plan().variant) == "sm90_bf16_64x32x256");
+  for (const auto& [hint, tile] : {std::pair(16, "64x16"), {9, "64x16"}, {8, "64x8"}}) {
+    many.grouped.rows_hint = hint;
+    CHECK(std::string(many.plan().variant) == std::string("sm80_bf16_") + tile + "w4x128");
+  }
+  many.gemm.batch_invariant = 1;
+  CHECK(std::string(many.plan().variant) == "sm90_bf16_64x32x256");
+  many.gemm.batch_invariant = 0;
+  const int64_t whole_k = many.gemm.k;
+  many.gemm.k = 752;
+  CHECK(std::string(many.plan().variant) == "sm90_bf16_64x32x256");
+  many.gemm.k = whole_k;
   many.gemm.variant = "sm90_bf16_128x128x256";
   CHECK(std::string(many.plan().variant) == "sm90_bf16_128x128x256");
   many.gemm.variant = "sm90_bf16_128x192x256";
   CHECK(many.supported() == NVFP4_STATUS_INVALID_VALUE);
   many.gemm.variant = "sm90_bf16_128x128x256/4";
   CHECK(many.supported() == NVFP4_STATUS_INVALID_VALUE);
-  many.gemm.variant = "sm80_bf16_64x8w4x128";  // by name alone
+  many.gemm.variant = "sm80_bf16_64x8w4x128";
   CHECK(many.supported() == NVFP4_SUCCESS);
   many.gemm.batch_invariant = 1;  // it adds in another order than the tiles of 9.0
   CHECK(many.supported() == NVFP4_STATUS_INVALID_VALUE);
