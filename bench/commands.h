@@ -71,11 +71,12 @@ int time_fields(const TurnsOptions& options);
 int time_packed(const TurnsOptions& options);
 
 struct GroupedOptions {
-  bool packed = false;                      // a column more: packed weights
-  std::string layer;                        // those whose names hold this
-  std::vector<int64_t> rows{1, 4, 16, 64};  // of a group, in the mean
+  bool packed = false;                           // a column more: packed weights
+  std::string layer;                             // those whose names hold this
+  std::vector<int64_t> rows{1, 4, 16, 64, 256};  // of a group, in the mean
   int32_t a_type = NVFP4_TYPE_NONE;
-  std::string variant;  // of the grouped products; empty: the planner's
+  std::vector<std::string> routings;  // even, skewed, half-empty; empty: each
+  std::string variant;                // of the grouped products; empty: the planner's
   int replays = 9;
   std::string command;  // for the head of the CSV
 };

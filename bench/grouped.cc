@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // nvfp4_bench grouped: the rows of experts in one launch, packed (ENDS) and each expert's at a
 // multiple of the capacity (COUNTS), beside a loop of single products and beside one product whose
-// weights have the same bytes. Every row of both has the bits of its group's single product by the
-// same variant, with K in as many parts, or nothing is timed.
+// weights have the same bytes. Every row of both, of a large D of those that are looked at, has the
+// bits of its group's single product by the same variant, with K in as many parts, or nothing is
+// timed.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -35,6 +36,13 @@ constexpr Layer kEmulated{"four", 4, 192, 512};
 // How the rows are divided among the groups, for a given mean.
 enum class Routing { even, skewed, half_empty };
 constexpr const char* kRoutings[] = {"even", "skewed", "half-empty"};
+constexpr Routing kEachRouting[] = {Routing::even, Routing::skewed, Routing::half_empty};
+
+bool is_wanted(const GroupedOptions& options, Routing routing) {
+  const auto& wanted = options.routings;
+  return wanted.empty() ||
+         std::find(wanted.begin(), wanted.end(), kRoutings[int(routing)]) != wanted.end();
+}
 
 // Where the rows of each group end.
 std::vector<int32_t> ends_of(const Layer& layer, int64_t rows, Routing routing) {
@@ -62,12 +70,23 @@ std::vector<uint8_t> random_bytes(size_t count, bool scales, uint64_t seed) {
   return bytes;
 }
 
-// A buffer of the device of which each expert's part is another piece of `some`.
+// Random numbers of 16 bits around 1, of either sign.
+std::vector<uint8_t> random_halves(size_t bytes) {
+  support::Random random(3);
+  std::vector<uint8_t> all(bytes);
+  for (size_t i = 0; i < bytes; i += 2) {
+    all[i] = uint8_t(random.below(256)), all[i + 1] = uint8_t(0x3F + random.below(2) * 0x80);
+  }
+  return all;
+}
+
+// A buffer of the device of which each expert's part is another piece of make(bytes).
+template <typename F>
 std::unique_ptr<DeviceBuffer> filled(const Driver& driver, int64_t experts, size_t bytes,
-                                     bool scales, uint64_t seed) {
+                                     const F& make) {
   constexpr size_t kMost = size_t{8} << 20, kShift = 4096;
   const size_t piece = std::min(bytes, kMost);
-  const DeviceBuffer some(driver, random_bytes(piece + kShift * size_t(experts), scales, seed));
+  const DeviceBuffer some(driver, make(piece + kShift * size_t(experts)));
   auto all = std::make_unique<DeviceBuffer>(driver, bytes * size_t(experts));
   for (size_t expert = 0; expert < size_t(experts); ++expert) {
     for (size_t at = 0; at < bytes; at += piece) {
@@ -78,6 +97,11 @@ std::unique_ptr<DeviceBuffer> filled(const Driver& driver, int64_t experts, size
     }
   }
   return all;
+}
+std::unique_ptr<DeviceBuffer> filled(const Driver& driver, int64_t experts, size_t bytes,
+                                     bool scales, uint64_t seed) {
+  return filled(driver, experts, bytes,
+                [&](size_t count) { return random_bytes(count, scales, seed); });
 }
 
 // Rows of A and D where each expert has room for `capacity` rows, most of which stay empty. They
@@ -158,8 +182,8 @@ class Experts {
     b_scales_ = filled(driver_, layer.experts, scales, true, 2);
     const int32_t a_type = options.a_type;
     const bool halves = a_type != NVFP4_TYPE_NONE;
-    a_ = std::make_unique<DeviceBuffer>(
-        driver_, halves ? halves_of_one(rows_ * k) : random_bytes(size_t(rows_ * k / 2), false, 3));
+    a_ = halves ? filled(driver_, layer.experts, size_t(rows * k * 2), random_halves)
+                : filled(driver_, layer.experts, size_t(rows * k / 2), false, 3);
     host_scales_ = random_bytes(size_t(rows_ * k / 16), true, 4);
     a_scales_ = std::make_unique<DeviceBuffer>(driver_, host_scales_);
     loop_scales_ = std::make_unique<DeviceBuffer>(
@@ -248,11 +272,23 @@ class Experts {
     g.m = rows, g.n = gemm.n * gemm.l, g.l = 1, g.d_ld = g.n, g.variant = nullptr;
     check(nvfp4_gemm_run(&g, stream));
   }
+  // All of D; of more than 64 MiB so many pieces of 1 MiB, evenly spread from the first byte to the
+  // last.
   std::vector<uint8_t> d() const {
+    constexpr size_t kPieces = 64, kPiece = size_t{1} << 20;
     driver_.check(driver_.cuCtxSynchronize(), "cuCtxSynchronize");
-    return d_->download();
+    if (d_->bytes() <= kPieces * kPiece) return d_->download();
+    std::vector<uint8_t> pieces(kPieces * kPiece);
+    for (size_t i = 0; i < kPieces; ++i) {
+      const size_t at = (d_->bytes() - kPiece) * i / (kPieces - 1);
+      driver_.check(driver_.cuMemcpyDtoH(&pieces[i * kPiece], d_->address() + at, kPiece),
+                    "cuMemcpyDtoH");
+    }
+    return pieces;
   }
-  void clear() { d_->upload(std::vector<uint8_t>(d_->bytes(), 0xFF)); }
+  void clear() {
+    driver_.check(driver_.cuMemsetD8(d_->address(), 0xFF, d_->bytes()), "cuMemsetD8");
+  }
 
  private:
   static constexpr size_t kScaleAlignment = 16;
@@ -286,14 +322,6 @@ class Experts {
     in_counts.rows_kind = NVFP4_ROWS_COUNTS, in_counts.capacity = counted_.capacity;
   }
 
-  static std::vector<uint8_t> halves_of_one(int64_t count) {
-    support::Random random(3);
-    std::vector<uint8_t> bytes(size_t(count) * 2);
-    for (size_t i = 0; i < bytes.size(); i += 2) {
-      bytes[i] = uint8_t(random.below(256)), bytes[i + 1] = uint8_t(0x3B + random.below(2) * 0x80);
-    }
-    return bytes;
-  }
   // A single product wants the scales of its first row at 16 bytes. A row of K = 2880 has 180, so
   // the loop has the scales of each group from an aligned address.
   void align_scales_for_loop() {
@@ -440,7 +468,8 @@ void time_layer(const Gpu& gpu, GpuTimer& timer, const Measured& by, const Layer
   Counted counted(gpu.driver, layer, capacity_of(layer), options.a_type);
   for (int i = 0; i < count; ++i)
     sets.push_back(std::make_unique<Experts>(gpu, layer, rows, options, counted));
-  for (const Routing routing : {Routing::even, Routing::skewed, Routing::half_empty}) {
+  for (const Routing routing : kEachRouting) {
+    if (!is_wanted(options, routing)) continue;
     const std::vector<int32_t> ends = ends_of(layer, rows, routing);
     for (const auto& set : sets) set->divide(ends);
     const bool counts = sets[0]->spread_rows();
@@ -454,7 +483,7 @@ void time_layer(const Gpu& gpu, GpuTimer& timer, const Measured& by, const Layer
 void verify_in_emulator(const Gpu& gpu, const GroupedOptions& options) {
   Counted counted(gpu.driver, kEmulated, 16, options.a_type);
   Experts experts(gpu, kEmulated, 5, options, counted);
-  for (const Routing routing : {Routing::even, Routing::skewed, Routing::half_empty}) {
+  for (const Routing routing : kEachRouting) {
     experts.divide(ends_of(kEmulated, 5, routing));
     verify(gpu, experts, experts.spread_rows(), kRoutings[int(routing)]);
   }

@@ -109,6 +109,8 @@ void add_grouped(CLI::App* grouped, bench::GroupedOptions& o) {
   grouped->add_option("--layer", o.layer,
                       "time only layers whose name contains this, for example eight or deepseek");
   support::add_list(*grouped, "--rows", o.rows, "mean rows of a group, several", 1, kMostSize);
+  grouped->add_option("--routing", o.routings, "how rows are divided, several; all where none is")
+      ->check(CLI::IsMember({"even", "skewed", "half-empty"}));
   add_a_type(grouped, o.a_type);
   grouped->add_flag("--packed", o.packed, "in turns with the same weights, packed; packed_us");
   grouped->add_option("--variant", o.variant, "of the grouped products, not the planner's");

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""torch_grouped.py RESULT.csv: the table of `nvfp4_bench grouped` with a column torch_us: the same
-rows of the same layers by torch._grouped_mm in bf16, by graph replay, with cold weights.
+"""torch_grouped.py RESULT.csv...: adds to tables of `nvfp4_bench grouped` a column torch_us: the same
+rows of the same layers by torch._grouped_mm in bf16, by graph replay, with cold weights. A product
+that several tables have is timed once.
 
-Needs torch and the GPU that the table names. Writes to standard output."""
+Needs torch and the GPU that the tables name."""
 import statistics
 import sys
 
@@ -54,23 +55,41 @@ def microseconds(weights, tokens, ends):
     return statistics.median(times[1:])
 
 
-def main():
-    lines = open(sys.argv[1], encoding="utf-8").read().splitlines()
+class Times:
+    """microseconds() of each cell once; the weights of the last layer are kept."""
+
+    def __init__(self):
+        self.layer, self.weights, self.known = None, [], {}
+
+    def __call__(self, experts, n, k, mean, routing):
+        cell = experts, n, k, mean, routing
+        if cell not in self.known:
+            if self.layer != cell[:3]:
+                self.weights = []  # first, for the memory
+                self.weights, self.layer = sets_of(experts, n, k), cell[:3]
+            tokens = torch.randn(experts * mean, k, dtype=torch.bfloat16, device="cuda")
+            self.known[cell] = microseconds(self.weights, tokens, ends_of(experts, mean, routing))
+        return self.known[cell]
+
+
+def add_column(path, times):
+    lines = open(path, encoding="utf-8").read().splitlines()
     head = [line for line in lines if line.startswith("#")]
     columns, *rows = [line.split(",") for line in lines if line and not line.startswith("#")]
-    print("\n".join(head))
-    print(f"# torch_us  torch._grouped_mm in bf16, torch {torch.__version__}")
-    print(",".join([*columns, "torch_us"]))
-    layer, weights = None, []
+    out = [*head, f"# torch_us  torch._grouped_mm in bf16, torch {torch.__version__}",
+           ",".join([*columns, "torch_us"])]
     for row in rows:
         of = dict(zip(columns, row))
-        experts, n, k, mean = (int(of[name]) for name in ("experts", "n", "k", "rows_a_group"))
-        if layer != (experts, n, k):
-            weights = []
-            weights, layer = sets_of(experts, n, k), (experts, n, k)
-        tokens = torch.randn(experts * mean, k, dtype=torch.bfloat16, device="cuda")
-        us = microseconds(weights, tokens, ends_of(experts, mean, of["routing"]))
-        print(",".join([*row, f"{us:.2f}"]), flush=True)
+        cell = (int(of[name]) for name in ("experts", "n", "k", "rows_a_group"))
+        out.append(",".join([*row, f"{times(*cell, of['routing']):.2f}"]))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(out) + "\n")
+
+
+def main():
+    times = Times()
+    for path in sys.argv[1:]:
+        add_column(path, times)
 
 
 if __name__ == "__main__":
