@@ -104,8 +104,8 @@ const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_de
   return widest;
 }
 
-// On 9.0 few 16-bit tokens take a tile of mma.sync, which decodes no weights for tokens that are not
-// there. By times of an H200 (2026-11-29) the layers of bench/experts.def with K of 768 or more then
+// On 9.0 few 16-bit tokens take a tile of mma.sync, which multiplies no weights by tokens that are
+// not there. By times of an H200 (2026-11-29) the layers of bench/experts.def with K of 768 or more then
 // take 0.63 to 1.01 times as long where all groups have as many rows, and 0.71 to 1.08 where one has
 // 60 % of them. With K = 512, where each warp has one k-block, they take up to 1.5. Gated products
 // have no measurements.
