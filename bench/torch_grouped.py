@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""torch_grouped.py RESULT.csv...: adds to tables of `nvfp4_bench grouped` a column torch_us: the same
-rows of the same layers by torch._grouped_mm in bf16, by graph replay, with cold weights. A product
-that several tables have is timed once.
+"""torch_grouped.py RESULT.csv...: adds to tables of `nvfp4_bench grouped` a column torch_us: the
+same rows of the same layers by torch._grouped_mm in bf16, by graph replay, with cold weights. A
+product that several tables have is timed once.
 
 Needs torch and the GPU that the tables name."""
 import statistics
