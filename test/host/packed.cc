@@ -113,6 +113,13 @@ TEST_CASE("a plan of packed weights in groups has a tile with a kernel for them"
   CHECK(nvfp4_grouped_describe(&grouped, 90, 132, &info) == NVFP4_SUCCESS);
   CHECK(std::strcmp(info.variant, "sm90_f16_64x32x256") == 0);
   CHECK(info.stage_bytes == 9216);
+  g.a_type = NVFP4_TYPE_BF16, g.k = g.a_ld = 1024;  // mma.sync's tile has a kernel for bf16 alone
+  grouped.rows_hint = 8;
+  CHECK(nvfp4_grouped_describe(&grouped, 90, 132, &info) == NVFP4_SUCCESS);
+  CHECK(std::strcmp(info.variant, "sm80_bf16_64x8w4x128") == 0);
+  grouped.rows_hint = 9;
+  CHECK(nvfp4_grouped_describe(&grouped, 90, 132, &info) == NVFP4_SUCCESS);
+  CHECK(std::strcmp(info.variant, "sm90_bf16_64x32x256") == 0);
 }
 
 TEST_CASE("explain says that weights are packed", "[pack][explain]") {
