@@ -3,9 +3,11 @@
 // the fields, by every tile that has an entry for them.
 #include <cstring>
 
+#include "test/gemm/gated.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/device_gemm.h"
 
+using gemm_test::swiglu;
 using support::DeviceGemm;
 using support::Fields;
 using support::Problem;
@@ -53,16 +55,6 @@ Problem operands(const GatedTile& tile, const Shape& shape, uint64_t seed) {
 std::string difference(const Gpu& gpu, const Problem& problem, const Fields& fields,
                        uint64_t seed) {
   return difference_on_device(gpu.driver, with_fields(problem, fields, seed));
-}
-
-// A SwiGLU with everything that the two products have of their own.
-Fields swiglu(int32_t d_type) {
-  Fields f;
-  f.b2 = support::kGiven, f.d_type = d_type, f.activation = NVFP4_ACTIVATION_SILU;
-  f.alpha = 0.02f, f.alpha2 = -0.03f;
-  f.bias_type = NVFP4_TYPE_BF16;
-  f.gate_limit = 7, f.gate_alpha = 1.702f, f.gate_beta = 1;
-  return f;
 }
 
 }  // namespace

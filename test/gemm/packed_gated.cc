@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Gated products of packed weights on 9.0: the bits of weights that are not packed.
 #include "test/gemm/emulator.h"
+#include "test/gemm/gated.h"
 #include "test/gemm/gpu.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/device_gemm.h"
 
+using gemm_test::swiglu;
 using support::Fields;
 
 namespace {
@@ -17,17 +19,8 @@ std::vector<Tile> tiles() {
           {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16}};
 }
 
-Fields swiglu(int32_t d_type = NVFP4_TYPE_F32) {
-  Fields f;
-  f.b2 = support::kGiven, f.d_type = d_type, f.activation = NVFP4_ACTIVATION_SILU;
-  f.alpha = 0.02f, f.alpha2 = -0.03f;
-  f.bias_type = NVFP4_TYPE_BF16;
-  f.gate_limit = 7, f.gate_alpha = 1.702f, f.gate_beta = 1;
-  return f;
-}
-
 Problem gated(const Tile& tile, const Shape& shape, Data data, uint64_t seed,
-              const Fields& f = swiglu()) {
+              const Fields& f = swiglu(NVFP4_TYPE_F32)) {
   return forced(
       tile.name,
       support::with_fields(support::make_a16_problem(shape, tile.type, data, seed), f, seed + 1));
@@ -105,7 +98,8 @@ TEST_CASE("packed gated: UE8M0 scales of 16 and of 32 give those bits", "[packed
     CAPTURE(tile.name, format);
     Problem p = with_format(make_problem({9, 96, 352}, Data::exact, 973), format, Data::exact, 973);
     p = with_a16(std::move(p), tile.type, Data::exact, 973);
-    require_bits_of_unpacked(gpu, forced(tile.name, support::with_fields(p, swiglu(), 974)));
+    require_bits_of_unpacked(
+        gpu, forced(tile.name, support::with_fields(p, swiglu(NVFP4_TYPE_F32), 974)));
   }
 }
 
@@ -134,8 +128,8 @@ TEST_CASE("packed gated: several tiles of a CTA whoever is late", "[packed][gate
   if (gemm_test::tile_tokens(tile.name) == 64) return;  // one tile a CTA
   for (const char* split : {"", "/1"}) {
     const std::string variant = std::string(tile.name) + split;
-    Problem p =
-        gated(tile, {20, 64 * (2 * gpu.info.sms + 1) - 20, 592}, Data::random, 977, swiglu());
+    Problem p = gated(tile, {20, 64 * (2 * gpu.info.sms + 1) - 20, 592}, Data::random, 977,
+                      swiglu(NVFP4_TYPE_F32));
     p.variant = variant.c_str();
     const std::vector<uint8_t> d = support::bytes_on_device(gpu.driver, p);
     CHECK(support::bytes_on_device(gpu.driver, packed(p)) == d);

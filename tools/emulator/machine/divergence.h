@@ -59,8 +59,8 @@ class Divergence {
   // them. False: none of them was parked.
   bool unpark(uint32_t lanes);
   bool has_parked() const { return parked_; }
-  // Parked lanes for which nobody waits go on after so many instructions of the others. A lane that
-  // has left a loop may hold the lock for which its siblings spin in the loop.
+  // Parked lanes for which nobody waits go on after that many instructions of the others. A lane
+  // that has left a loop may hold the lock for which its siblings spin in the loop.
   void run_beside_parked(uint64_t instructions);
   // Lanes parked until some of `lanes` have come.
   uint32_t parked_for(uint32_t lanes) const;
