@@ -162,7 +162,7 @@ TEST_CASE("every entry for groups and gates at the sizes of compute-sanitizer", 
 TEST_CASE("every entry for groups with several tiles a CTA at the sizes of compute-sanitizer",
           "[sanitize]") {
   USE_GPU_FOR_HALVES(gpu);
-  if (gpu.small() && !gemm_test::everything())
+  if (gpu.info.emulated() && !gemm_test::everything())
     SKIP_TEST("for compute-sanitizer; every emulated run is checked by the emulator");
   const int32_t capability = gpu.info.compute_capability();
   constexpr int32_t kRows = 2;
