@@ -8,15 +8,16 @@
     a = nvfp4gemm.quantize(x)                                       # 4-bit activations, too
     y = nvfp4gemm.mm(a, weight, out_dtype=torch.bfloat16)
 
-Tensors on a GPU are computed there, on torch's current stream; NumPy arrays and tensors on the CPU
-by the library's reference, slowly and to the rules of nvfp4_gemm.h. What the library refuses raises
-nvfp4gemm.Error with its sentence. nvfp4gemm.abi is the C API below; nvfp4gemm.nn and
-nvfp4gemm.parallel, the layers, import torch when they are first used.
+Products of GPU tensors run on their GPU, on torch's current stream. Products of NumPy arrays and
+CPU tensors run on the library's CPU reference: slowly, with exactly the results that nvfp4_gemm.h
+defines. If the library refuses a call, nvfp4gemm.Error is raised with the library's message.
+nvfp4gemm.abi is the C API. nvfp4gemm.nn and nvfp4gemm.parallel have the layers; they import torch
+when they are first used.
 
-An array that is read may have any strides, order of bytes and alignment: what the library cannot
-read where it is, it reads from a copy, made by the call. An array that is written (out) is written
-where it is, or refused. Arrays of another type, shape, device or package, masked and sparse ones,
-and views that reach beyond their memory raise TypeError or ValueError with the argument's name.
+An input array may have any strides, byte order and alignment: a call copies an array that the
+library cannot read directly. An output array (out) is written in place; if that is impossible, the
+call raises. A wrong type, shape, device or array package raises TypeError or ValueError with the
+argument's name. So do masked and sparse arrays, and views that reach beyond their memory.
 """
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ __all__ = ["Error", "Packed", "Stack", "__version__", "abi", "build_info", "chec
 
 
 def __getattr__(name: str) -> Any:
-    """nvfp4gemm.nn and nvfp4gemm.parallel, which import torch, at their first use."""
+    """Imports nvfp4gemm.nn and nvfp4gemm.parallel when they are first used, since they need
+    torch."""
     if name in ("nn", "parallel"):
         return getattr(_optional, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -49,13 +51,14 @@ def __dir__() -> list[str]:
 
 
 def version() -> str:
-    """Of the library that is loaded: "0.1.0"."""
+    """The version of the library that is loaded, for example "0.1.0"."""
     number = _lib.nvfp4_version()
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
 def build_info() -> str:
-    """One line: version, compiler of the kernels, and the images inside."""
+    """One line with the version, the compiler of the kernels, and the kernel images in the
+    library."""
     return str(_lib.nvfp4_build_info().decode())
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Linear layers of NVFP4 checkpoints: load() for safetensors and GGUF files in the dialects of
-tools/nvfp4/dialects.def, weight() for arrays that are at hand already. docs/integration.md has the
-conventions and their sources.
+"""Linear layers of NVFP4 checkpoints. load() reads safetensors and GGUF files in the dialects of
+tools/nvfp4/dialects.def; weight() takes arrays that are in memory already. docs/integration.md has
+the conventions and their sources.
 
     layers = nvfp4gemm.checkpoints.load("model/", device="cuda")
     y = nvfp4gemm.linear(x, layers["model.layers.0.mlp.up_proj"])
@@ -25,13 +25,14 @@ from nvfp4gemm._weights import Weight, tensor_scale_of, weight
 __all__ = ["FUSED", "CheckpointError", "Problem", "Weight", "fuse", "load", "weight"]
 
 _SHOWN = 10
-# Layouts without UE4M3 scales.
+# {layout of dialects.def: format}, for the layouts with UE8M0 scales.
 _FORMATS = {"mxfp4": "mxfp4", "mxfp4_linear": "mxfp4", "mxfp4_blocks": "mxfp4",
             "tiles_mxfp4": "mxfp4", "words_mxfp4": "mxfp4", "tiles_ue8m0": "e2m1_ue8m0"}
 
 
 class Problem(NamedTuple):
-    """Why a layer was not loaded, or a file not read: layer and tensor are None then."""
+    """Why a layer was not loaded, or why a file was not read. layer is None for a problem of a
+    whole file; tensor is None if no single tensor is wrong."""
 
     file: str
     layer: str | None
@@ -43,7 +44,7 @@ class Problem(NamedTuple):
 
 
 class CheckpointError(ValueError):
-    """Layers that load() refuses. problems has a Problem for each."""
+    """load() refused layers or files. problems has a Problem for each."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = problems
@@ -64,18 +65,25 @@ def load(path: Path, device: Device = None, *, names: Iterable[str] | None = Non
 def load(path: Path, device: Device = None, *, names: Iterable[str] | None = None,
          strict: bool = True, fused: Mapping[str, Sequence[str]] | None = None
          ) -> dict[str, Weight] | tuple[dict[str, Weight], list[Problem]]:
-    """{layer: weight} of the NVFP4 linear layers in a safetensors or GGUF file or a folder of them.
-    What else the checkpoint has is left alone. A weight is a Packed with the attributes dialect,
-    bias, input_scale and pre_quant_scale. Each of stacked experts is a layer of its own: X[0], ..
+    """Loads the 4-bit linear layers of a safetensors or GGUF file, or of a folder with such files.
+    Returns {layer: weight}. All other tensors are ignored.
 
-    device  None: NumPy arrays. Else torch tensors there, for which the package safetensors reads
-            where it is installed
-    names   picks some layers; X picks all experts of X
-    strict  True: raises CheckpointError with all problems if a layer is not what its dialect says.
-            False: returns ({layer: weight}, [Problem]); one bad layer does not stop the others
-    fused   {"qkv_proj": ["q_proj", "k_proj", "v_proj"], ..}: layers X.q_proj, X.k_proj and X.v_proj
-            become one, X.qkv_proj, as fuse() makes it, where the checkpoint has all of them; FUSED
-            has the usual names. What cannot be fused is refused by name
+    A weight is a Packed with the attributes dialect, bias, input_scale and pre_quant_scale. If a
+    checkpoint stacks the experts of layer X in one tensor, each expert is a layer of its own: X[0],
+    X[1], ..
+
+    device  None: returns NumPy arrays. Otherwise: returns torch tensors on that device. If the
+            package safetensors is installed, it reads them
+    names   the layers to load; None: all. The name X of stacked experts loads all of them
+    strict  True: raises CheckpointError with all problems if a layer breaks the rules of its
+            dialect. False: returns ({layer: weight}, [Problem]) with all layers that have no
+            problem
+    fused   {"qkv_proj": ["q_proj", "k_proj", "v_proj"], ..}: if the checkpoint has X.q_proj,
+            X.k_proj and X.v_proj, they are replaced by one layer X.qkv_proj, as by fuse(). FUSED
+            has the usual names. Parts that cannot be fused are a Problem
+
+    Raises KeyError for a name that the checkpoint does not have in 4 bits, and FileNotFoundError if
+    path has no such file.
     """
     checkpoint = Checkpoint(path)
     finder = _layers.Finder(checkpoint)
@@ -114,7 +122,7 @@ def load(path: Path, device: Device = None, *, names: Iterable[str] | None = Non
 
 
 def _instead(checkpoint: Checkpoint, name: str) -> str:
-    """What it has of a layer that is none in 4 bits."""
+    """For an error message: what the checkpoint has under that name, which is not a 4-bit layer."""
     tensor = checkpoint.tensors.get(f"{name}.weight")
     if tensor is None:
         return f"no NVFP4 layer {name!r}"
@@ -124,8 +132,8 @@ def _instead(checkpoint: Checkpoint, name: str) -> str:
 
 def _with_parts(names: Iterable[str],
                 wholes: dict[str, list[str]]) -> tuple[set[str], dict[str, list[str]]]:
-    """(names, and those of the parts of what is fused, of all experts or of one; the wholes that
-    names ask for)."""
+    """Returns (names, with the names of the parts of fused layers; {fused layer that names asks
+    for: its parts}). A name X[e] asks for that expert of each part."""
     wanted, asked = set(names), {}
     for name in names:
         layer, bracket, expert = name.partition("[")
@@ -137,8 +145,8 @@ def _with_parts(names: Iterable[str],
 
 def _fuse_all(loaded: dict[str, Weight], layers: Mapping[str, Any], wholes: dict[str, list[str]],
               finder: _layers.Finder, kept: set[str]) -> list[Problem]:
-    """Puts each whole in place of its parts, but for those that are kept; returns a Problem for
-    each that they do not make."""
+    """Replaces parts in loaded by the fused layer, except parts listed in kept. Returns a Problem
+    for each layer that cannot be fused."""
     problems: list[Problem] = []
     experts: dict[str, list[str]] = {}
     for name in loaded:
@@ -161,7 +169,7 @@ def _fuse_all(loaded: dict[str, Weight], layers: Mapping[str, Any], wholes: dict
 
 
 def _refusal(layer: Layer, error: Unfusable) -> Refusal:
-    """What fuse() said of a layer, with the tensor's name."""
+    """Makes a Refusal, which names the tensor, of the error that fuse() raised for a layer."""
     other = "input_divisor" if error.use == "input_scale" else error.use
     tensor = (layer.parts.get(error.use) or layer.beside.get(error.use) or
               layer.beside.get(other) or layer.parts["codes"])
@@ -176,7 +184,7 @@ def _problem(finder: _layers.Finder, name: str, refusal: Refusal) -> Problem:
 
 
 class _Arrays:
-    """Tensors of files as arrays of NumPy, or of torch on a device."""
+    """Reads tensors of files as NumPy arrays, or as torch tensors on a device."""
 
     def __init__(self, device: Device) -> None:
         self.device, self._reader = device, Reader()
@@ -196,8 +204,8 @@ class _Arrays:
         self._opened = {}
 
     def bytes_of(self, tensor: Tensor, expert: int | None = None) -> Array:
-        """The tensor, or one expert's part of it, as uint8 in its shape; types of other sizes as
-        one dimension."""
+        """The bytes of the tensor, or of one expert of it, as uint8. The shape is the tensor's if
+        an element has one byte; otherwise there is one dimension."""
         whole, tensor = expert is None, _expert(tensor, expert)
         shape = tensor.shape if elements(tensor.shape) == tensor.size else (tensor.size,)
         if self.device is None:
@@ -213,7 +221,7 @@ class _Arrays:
         return read.reshape(shape).to(self.device)
 
     def floats(self, tensor: Tensor) -> list[Any]:
-        """Its values as Python's, read without the device."""
+        """The tensor's values as Python numbers, read on the CPU."""
         data: bytes | bytearray = self._reader.bytes_of(tensor)
         kind: str | None = "f"
         if tensor.dtype == "BF16":
@@ -226,7 +234,8 @@ class _Arrays:
         return list(struct.unpack(f"<{len(data) // struct.calcsize(kind)}{kind}", data))
 
     def float32(self, tensor: Tensor, part: int | None = None) -> Array:
-        """A row of values as an array: row `part` of two dimensions, or all of one."""
+        """The values as a float32 array: of row `part` of a tensor with two dimensions, or of all
+        of it."""
         values = self.floats(tensor)
         if part is not None:
             values = values[part * tensor.shape[-1]:(part + 1) * tensor.shape[-1]]
@@ -235,7 +244,7 @@ class _Arrays:
         return _optional.torch.tensor(values, dtype=_optional.torch.float32, device=self.device)
 
     def bias(self, tensor: Tensor, part: int | None = None) -> Array:
-        """As float32()'s, of the type that it has in the file where torch reads it."""
+        """Like float32(), but a torch tensor keeps the type float16 or bfloat16 of the file."""
         values = self.float32(tensor, part)
         if self.device is None:
             return values
@@ -245,13 +254,13 @@ class _Arrays:
 
 
 def _one_of(values: Sequence[Any], expert: int) -> Any:
-    """The value of an expert, where there may be one for all."""
+    """The value for that expert. If values has one value only, it is the value for all experts."""
     return values[0] if len(values) == 1 else values[expert]
 
 
 def _load(layer: Layer | Refusal, arrays: _Arrays, judge: Layouts,
           wanted: set[str] | None) -> dict[str, Weight]:
-    """{name: weight} of a layer; of stacked experts, of those that are wanted."""
+    """Loads a layer as {name: weight}. Of stacked experts it loads the wanted ones."""
     if isinstance(layer, Refusal):
         raise layer
     experts = size_of(layer)[0]
@@ -279,7 +288,7 @@ def _matrix(layer: Layer, arrays: _Arrays, judge: Layouts, expert: int | None) -
 
 
 def _expert(tensor: Tensor, expert: int | None) -> Tensor:
-    """The part of a stacked tensor that is one expert's."""
+    """The part of a stacked tensor that belongs to one expert."""
     if expert is None:
         return tensor
     size = tensor.size // tensor.shape[0]
@@ -321,7 +330,7 @@ def _pre_quant_scale(layer: Layer, arrays: _Arrays) -> Array | None:
 
 def _packed(layer: Layer, arrays: _Arrays, judge: Layouts, value: float,
             expert: int | None) -> Weight:
-    """By the dialect's layout."""
+    """Converts the layer's codes and scales from its dialect's layout."""
     dialect, parts = layer.dialect, layer.parts
     _, n, k = size_of(layer)
     data = arrays.bytes_of(parts["codes"], expert)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Matrices of 4-bit elements in the layouts of other programs: one function each. NumPy or torch
-goes in, a Packed with 128x4 scales comes out. docs/integration.md has the
-layouts and where they are written down."""
+"""Functions that convert 4-bit matrices from the layouts of other programs. Each takes NumPy arrays
+or torch tensors and returns a Weight (a Packed) with 128x4 scales. docs/integration.md describes
+the layouts and names their sources."""
 from __future__ import annotations
 
 from typing import Any
@@ -30,12 +30,16 @@ def _bytes_of(arrays: Arrays, x: Array, what: str, expected: Any) -> Array:
 
 
 def from_ggml(blocks: AnyArray, rows: int, k: int, scale: float | AnyArray = 1.0) -> Weight:
-    """ggml's and llama.cpp's NVFP4 (block_nvfp4 of GGUF files): uint8, 36 bytes for 64 elements.
+    """Converts NVFP4 of ggml and llama.cpp (block_nvfp4 in GGUF files) to a Weight [rows, k].
 
-    A block has four UE4M3 scales, then for each 16 elements 8 bytes, byte j with element j in the
-    low nibble and element j + 8 in the high one. scale is the tensor NAME.scale beside NAME.weight
-    in the file, a multiplier; 1 where there is none. A scale byte of 0x7F is 0 there and NaN here:
-    it becomes 0.
+    blocks  uint8, rows * (k / 64) blocks of 36 bytes. A block has four UE4M3 scales, then 8 bytes
+            for every 16 elements: byte j holds element j in its low nibble and element j + 8 in its
+            high one
+    k       a multiple of 64
+    scale   the multiplier that the file has as tensor NAME.scale beside NAME.weight; 1 if it has
+            none
+
+    In ggml a scale byte of 0x7F means 0; in this library it means NaN. It is converted to 0.
     """
     door = Door(blocks, "blocks")
     arrays, blocks = door.arrays, door.array(blocks, "blocks")
@@ -56,11 +60,14 @@ def from_ggml(blocks: AnyArray, rows: int, k: int, scale: float | AnyArray = 1.0
 
 
 def from_ggml_mxfp4(blocks: AnyArray, rows: int, k: int) -> Weight:
-    """ggml's and llama.cpp's MXFP4 (block_mxfp4 of GGUF files): uint8, 17 bytes for 32 elements.
+    """Converts MXFP4 of ggml and llama.cpp (block_mxfp4 in GGUF files) to a Weight [rows, k].
 
-    A block has a UE8M0 scale, then 16 bytes, byte j with element j in the low nibble and element
-    j + 16 in the high one. A scale byte of 0xFF is 2^128 there and NaN here: it is refused over
-    codes that are not 0.
+    blocks  uint8, rows * (k / 32) blocks of 17 bytes. A block has a UE8M0 scale, then 16 bytes:
+            byte j holds element j in its low nibble and element j + 16 in its high one
+    k       a multiple of 32
+
+    In ggml a scale byte of 0xFF means 2^128; in this library it means NaN. A block with such a
+    scale raises ValueError unless all its codes are 0.
     """
     door = Door(blocks, "blocks")
     arrays, blocks = door.arrays, door.array(blocks, "blocks")
@@ -79,11 +86,14 @@ def from_ggml_mxfp4(blocks: AnyArray, rows: int, k: int) -> Weight:
 
 def from_flashinfer(codes: AnyArray, scales: AnyArray, global_scale: float | AnyArray = 1.0, *,
                     layout: str = "128x4", format: str = "nvfp4") -> Weight:
-    """What FlashInfer's nvfp4_quantize(x, global_scale, sfLayout=layout) returned, not shuffled, or
-    with format="mxfp4" what its mxfp4_quantize did.
+    """Converts what FlashInfer's nvfp4_quantize(x, global_scale, sfLayout=layout) returned without
+    do_shuffle or, with format="mxfp4", what its mxfp4_quantize returned.
 
-    layout        "128x4", "8x4" or "linear", as sfLayout said
-    global_scale  what it was given, 2688 / amax of x: a divisor. MXFP4 has none
+    codes         uint8 [.., k / 2]; leading dimensions become rows
+    scales        FlashInfer's scales, in layout
+    layout        "128x4", "8x4" or "linear", as in sfLayout
+    global_scale  the global_scale that FlashInfer was given, 2688 / amax of x; it divides. MXFP4
+                  has none
     """
     door = Door(codes, "codes")
     codes = matrix(door.array(codes, "codes"), "codes")
@@ -99,12 +109,13 @@ def from_flashinfer(codes: AnyArray, scales: AnyArray, global_scale: float | Any
 
 
 def from_deepgemm(codes: AnyArray, scales: AnyArray) -> Weight:
-    """DeepGEMM's FP4 with a UE8M0 scale for 32 elements (gran_k = 32), packed: MXFP4.
+    """Converts DeepGEMM's packed FP4 with one UE8M0 scale for 32 elements (gran_k = 32), which is
+    MXFP4.
 
-    codes   int8 or uint8 [rows, k / 2], the element with the lower k in the low nibble
-    scales  int32 [rows, k / 128 rounded up], four exponents of consecutive blocks in a word, the
-            first in its low byte. The words of a column lie side by side in memory, and columns
-            begin at multiples of 16 bytes; pass the tensor as it is, with its strides
+    codes   int8 or uint8 [rows, k / 2]; the element with the lower k is in the low nibble
+    scales  int32 [rows, k / 128 rounded up]. A word has the exponents of four consecutive blocks,
+            the first in its low byte. In memory the words of a column are adjacent, and columns
+            begin at multiples of 16 bytes. Pass DeepGEMM's tensor unchanged, with its strides
     """
     door = Door(codes, "codes")
     arrays, codes = door.arrays, matrix(door.array(codes, "codes"), "codes")
@@ -123,13 +134,15 @@ def from_deepgemm(codes: AnyArray, scales: AnyArray) -> Weight:
 
 def from_transformer_engine(codes: AnyArray, scales: AnyArray, amax: float | AnyArray, *,
                             swizzled: bool = False, e4m3_max: int = 448) -> Weight:
-    """A Transformer Engine NVFP4Tensor's _rowwise_data, _rowwise_scale_inv and _amax_rowwise.
+    """Converts _rowwise_data, _rowwise_scale_inv and _amax_rowwise of a Transformer Engine
+    NVFP4Tensor.
 
     codes     uint8 [.., k / 2]; leading dimensions become rows
-    scales    [rows rounded up to 128, k / 16 rounded up to 4], row by row; or 128x4 tiles in as
-              many bytes where the tensor says _with_gemm_swizzled_scales: pass it as swizzled
-    amax      the largest |x| before: x ~ code * scale * amax / (6 * e4m3_max)
-    e4m3_max  what the tensor says as _nvfp4_e4m3_max: 448, or 256 with the 4over6 recipe
+    scales    row-major [rows rounded up to 128, k / 16 rounded up to 4], or 128x4 tiles of the same
+              size if swizzled is True
+    amax      the largest |x| before quantizing: x ~ code * scale * amax / (6 * e4m3_max)
+    swizzled  the tensor's _with_gemm_swizzled_scales
+    e4m3_max  the tensor's _nvfp4_e4m3_max: 448, or 256 with the 4over6 recipe
     """
     door = Door(codes, "codes")
     codes = matrix(door.array(codes, "codes"), "codes")
@@ -146,17 +159,21 @@ def from_transformer_engine(codes: AnyArray, scales: AnyArray, amax: float | Any
 
 def split_gate_up(both: AnyArray | Packed, order: str = "halves", *,
                   block: int = 1) -> tuple[Any, Any]:
-    """(gate, up) of the rows [2n, ...] that a checkpoint keeps together: a Packed, whose parts
-    gated_linear() takes, or an array of one or more dimensions, as its bias is.
+    """Splits the matrix [2n, ...] in which a checkpoint keeps gate and up; returns (gate, up). both
+    is a Packed, whose parts gated_linear() takes, or an array with one dimension or more, such as
+    its bias.
 
-    order  "halves"            n rows of gate, then n of up (Llama's and Qwen's gate_up_proj)
-           "halves_up_first"   n rows of up, then n of gate
-           "alternating"       `block` rows of gate, `block` of up, and so on: gpt-oss has 1
-           "alternating_up_first"
-    block  rows of each in turn. A checkpoint fused for R ranks has n / R
+    order  how the rows are ordered:
+           "halves": n rows of gate, then n rows of up (Llama's and Qwen's gate_up_proj)
+           "halves_up_first": n rows of up, then n rows of gate
+           "alternating": `block` rows of gate, `block` rows of up, and so on (gpt-oss, block = 1)
+           "alternating_up_first": `block` rows of up, `block` rows of gate, and so on
+    block  must be 1 for the halves. For alternating rows of a checkpoint that was fused for R
+           ranks, pass n / R
 
-    Halves that begin at a multiple of 128 rows are shared, all else is copied. A Weight's bias is
-    taken apart as its rows are.
+    Halves of a Packed share its codes, and also its scales if n is a multiple of 128. Everything
+    else is copied. If the Packed is a Weight, its bias is split in the same way. Alternating rows
+    of a Packed that has tensor scales for groups of rows raise ValueError.
     """
     if order not in _ORDERS:
         known = ", ".join(repr(name) for name in _ORDERS)

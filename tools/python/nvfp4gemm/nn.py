@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""torch.nn.Linear with an NVFP4 weight, which stays as it is; needs torch.
+"""Layers with 4-bit weights in place of torch.nn.Linear; needs torch. The weights are not trained.
 
     from nvfp4gemm.nn import Linear, load_linear, replace_linear
     replace_linear(model, skip=["lm_head"])                  # every torch.nn.Linear but lm_head
@@ -26,7 +26,7 @@ __all__ = ["Experts", "Linear", "Refused", "in_4_bits", "load_linear", "put", "r
 
 
 def put(model: torch.nn.Module, name: str, layer: torch.nn.Module) -> None:
-    """Puts the layer into the model, in place of what it has at that name."""
+    """Replaces the module that the model has at that name by layer."""
     parent, _, last = name.rpartition(".")
     setattr(model.get_submodule(parent), last, layer)
 
@@ -36,12 +36,15 @@ def _skipped(name: str, skip: Iterable[str]) -> bool:
 
 
 def replace_linear(model: torch.nn.Module, skip: Iterable[str] = (), **options: Any) -> list[str]:
-    """Replaces each torch.nn.Linear inside model by a Linear of this module, in place; returns
-    their names.
+    """Replaces each torch.nn.Linear inside model by a Linear of this module, in place. The weight
+    is quantized to NVFP4 by its largest value. Returns the names of the replaced layers.
 
-    skip     names of layers that stay, whole ("model.layers.0.mlp.up_proj") or their ends
-             ("lm_head"). A name that no layer has raises
-    options  of Linear
+    skip     layers to leave unchanged: a full name ("model.layers.0.mlp.up_proj") or its last parts
+             ("lm_head"). A name that matches no layer raises ValueError
+    options  keyword arguments for Linear
+
+    Raises ValueError if in_features is not a multiple of 16, or if the layer shares its weight with
+    another module. No layer is replaced then.
     """
     layers = {name: layer for name, layer in model.named_modules()
               if type(layer) is torch.nn.Linear}
@@ -67,7 +70,7 @@ def replace_linear(model: torch.nn.Module, skip: Iterable[str] = (), **options: 
 
 def _chosen(layers: Mapping[str, torch.nn.Module], names: Iterable[str] | None,
             skip: Iterable[str]) -> list[str]:
-    """Those of the model's layers and blocks of experts that load_linear is to load."""
+    """Returns the names of the layers and expert blocks that load_linear should load."""
     for part in skip:
         if not any(_skipped(name, [part]) for name in layers):
             raise ValueError(f"skip names {part!r}, which is no torch.nn.Linear of the model, nor "
@@ -82,9 +85,9 @@ def _chosen(layers: Mapping[str, torch.nn.Module], names: Iterable[str] | None,
 def _in_4_bits(model: torch.nn.Module, checkpoint: Checkpoint, prefix: str,
                fused: Mapping[str, Sequence[str]],
                whole: bool) -> tuple[set[str], dict[str, list[str]]]:
-    """(Names of the model's layers and blocks of experts that the checkpoint has in 4 bits; of each
-    block, the names of its matrices.) Raises, for a whole model, where it has no place for one of
-    the checkpoint's."""
+    """Returns (names of the model's layers and expert blocks that the checkpoint has in 4 bits;
+    {expert block: names of its matrices}). With whole=True, raises if the checkpoint has a layer
+    for which the model has none."""
     layers = _layers.Finder(checkpoint).layers()
     modules = dict(model.named_modules())
     wholes = {name: parts for name, parts in _layers.wholes_of(layers, fused).items()
@@ -104,16 +107,18 @@ def _in_4_bits(model: torch.nn.Module, checkpoint: Checkpoint, prefix: str,
 
 def in_4_bits(model: torch.nn.Module, path: Path, *, prefix: str = "",
               fused: Mapping[str, Sequence[str]] = checkpoints.FUSED) -> list[str]:
-    """Names of the model's torch.nn.Linear and blocks of experts that load_linear would load from a
-    checkpoint. Raises where the model has no place for one of the checkpoint's."""
+    """Returns the names of the model's torch.nn.Linear and expert blocks that load_linear would
+    load from the checkpoint at path. Raises ValueError if the checkpoint has a layer for which the
+    model has none."""
     ours, _ = _in_4_bits(model, Checkpoint(path), prefix, fused, True)
     return [name for name, _ in model.named_modules() if name in ours]
 
 
 def _available(path: Path, prefix: str, chosen: Sequence[str], model: torch.nn.Module, whole: bool,
                fused: Mapping[str, Sequence[str]]) -> tuple[list[str], dict[str, list[str]]]:
-    """Of the chosen layers, what _in_4_bits() returns. Raises where the checkpoint has nothing for
-    one; warns of 16-bit ones."""
+    """Returns (the chosen layers that the checkpoint has in 4 bits; {expert block: names of its
+    matrices}). Raises if the checkpoint has nothing for a chosen layer. Warns if it has the layer
+    in another format."""
     checkpoint, blocks = Checkpoint(path), _experts.blocks_of(model)
     ours, experts = _in_4_bits(model, checkpoint, prefix, fused, whole)
     others = [name for name in chosen if name not in ours]
@@ -134,7 +139,7 @@ def _available(path: Path, prefix: str, chosen: Sequence[str], model: torch.nn.M
 
 
 def _fitting(name: str, weight: Weight, old: torch.nn.Linear) -> Weight:
-    """The weight for that layer: a ComfyUI file has rows up to the next multiple of 16."""
+    """Returns the weight without its padding rows: ComfyUI files pad rows to a multiple of 16."""
     expected = (old.out_features, old.in_features)
     padded = (-(-old.out_features // 16) * 16, old.in_features)
     if weight.dialect in ("comfyui", "flux2") and weight.shape == padded != expected:
@@ -161,20 +166,24 @@ def load_linear(model: torch.nn.Module, path: Path, device: Device, *,
                 names: Iterable[str] | None = None, skip: Iterable[str] = (), prefix: str = "",
                 fused: Mapping[str, Sequence[str]] = checkpoints.FUSED,
                 pack: bool = False, **options: Any) -> list[str]:
-    """Replaces those torch.nn.Linear of model that a checkpoint has in NVFP4, in place, and its
-    blocks of experts, as transformers 5 has them, by Experts; returns their names. Biases are the
-    checkpoint's. model may lie on the meta device. All layers are read before the first is
-    replaced. A layer for which the checkpoint has nothing raises, and one that it has in 16 bits,
-    which is left to you, is warned of.
+    """Loads the NVFP4 layers of a checkpoint into model, in place. Each torch.nn.Linear for which
+    the checkpoint has an NVFP4 layer is replaced by a Linear, and each expert block (as in
+    transformers 5) by an Experts. Returns the replaced names.
 
-    names    the layers and blocks of experts to load, by the model's names; None: all
-    skip     names of layers that stay, whole or their ends, as replace_linear's
-    prefix   what the checkpoint's names have before the model's: "model.diffusion_model."
-    fused    {"qkv_proj": ["q_proj", "k_proj", "v_proj"], ..}: what the model has as one layer where
-             the checkpoint has its parts, as checkpoints.load() fuses them
-    pack     True: pack() of each layer and of Experts, one after the other, each of which gives
-             its own memory back
-    options  of Linear; of Experts quantize_input
+    Biases come from the checkpoint. The model may be on the meta device. All layers are read before
+    the first one is replaced. If the checkpoint has nothing for a layer, ValueError is raised. If
+    it has the layer in 16 bits, a warning is issued and the layer stays unchanged: loading it is up
+    to you.
+
+    names    the layers and expert blocks to load, by the model's names; None: all
+    skip     layers to leave unchanged, as in replace_linear()
+    prefix   a prefix that the checkpoint's names have and the model's names do not have, for
+             example "model.diffusion_model."
+    fused    {"qkv_proj": ["q_proj", "k_proj", "v_proj"], ..}: layers that the model has as one and
+             the checkpoint in parts. The parts are fused as by checkpoints.load()
+    pack     True: calls pack() on each Linear and Experts, one at a time. The unpacked form of a
+             layer is freed before the next layer is packed
+    options  keyword arguments for Linear. Experts get quantize_input only
     """
     blocks = _experts.blocks_of(model)
     layers = {name: layer for name, layer in model.named_modules()

@@ -5,9 +5,8 @@
     down = RowLinear(nn.Linear.from_float(mlp.down))                    # this rank's inputs, summed
     y = down(up(x))                                                     # one all_reduce
 
-Each rank is given the whole layer and keeps its part of codes and scales, which it packs if the
-layer is packed. Both take the weight as one rank would: the values of code * scale * tensor_scale
-do not depend on the number of ranks.
+Each rank gets the whole layer and copies its own part of the codes and scales. If the layer is
+packed, each rank packs its part. The dequantized weight does not depend on the number of ranks.
 """
 from __future__ import annotations
 
@@ -28,7 +27,8 @@ from nvfp4gemm._types import Group
 
 
 def part_of(size: int, unit: int, group: Group = None, what: str = "size") -> tuple[int, int]:
-    """(begin, end) of this rank's part: whole units, as many for each rank."""
+    """Returns (begin, end) of this rank's part of size. All ranks have equal parts. Raises
+    ValueError unless size is a multiple of unit times the number of ranks."""
     ranks, rank = dist.get_world_size(group), dist.get_rank(group)
     if size % (ranks * unit):
         raise ValueError(f"{what} {size} is no multiple of {unit} for each of {ranks} ranks")
@@ -52,13 +52,13 @@ def _rows_of_parts(layer: nn.Linear, parts: Sequence[int] | None) -> Sequence[in
 
 
 def _own(packed: Packed) -> Packed:
-    """On memory of its own, so that the whole weight's can go."""
+    """A copy on new memory, so that the memory of the whole weight can be freed."""
     return packed.replace(codes=packed.codes.clone(memory_format=torch.contiguous_format),
                           scales=packed.scales.clone())
 
 
 def _without_gradient(x: torch.Tensor) -> torch.Tensor:
-    """x; raises where a derivative would need what the ranks do not exchange."""
+    """Returns x. Raises if a gradient is required, since the ranks do not exchange gradients."""
     arrays = arrays_of(x, "x")
     if arrays.first_with_tangent(x) is not None:
         raise ValueError("x has a tangent of forward-mode AD, which a layer divided among ranks "
@@ -70,15 +70,20 @@ def _without_gradient(x: torch.Tensor) -> torch.Tensor:
 
 
 class ColumnLinear(nn.Linear):
-    """This rank's columns of y = activation(x W^T + bias): rows of W. x is whole on each rank.
+    """This rank's columns of y = activation(x W^T + bias), which come from its rows of W. Every
+    rank passes all of x.
 
-    layer   an nn.Linear; out_features a multiple of the number of ranks. Where out_features / ranks
-            is a multiple of 128 the scales are taken as they lie, else converted.
-    gather  True: each rank has all of y, in the order of the whole layer
-    parts   out_features of each of the layers that this one is made of, one after the other: gate
-            and up; q, k and v. A rank has its rows of each, so that what comes next finds its parts
-            beside each other: (gate's, up's). None: as layer.parts says, which load_linear() knows
-            of layers that it fuses; pass them where a checkpoint has such a layer as one
+    layer       an nn.Linear. out_features, and each number in parts, must be a multiple of the
+                number of ranks. If out_features / ranks is a multiple of 128, the scales are copied
+                as they are; otherwise they are converted
+    group       the process group; None: the default group
+    gather      True: every rank gets all of y, in the order of the whole layer
+    activation  None: the layer's activation
+    parts       the out_features of the layers that were fused into this one, in order: gate and up;
+                or q, k and v. Each rank keeps its rows of every part, so its y is (its part of
+                gate, its part of up). None: layer.parts, which load_linear() sets for the layers
+                that it fuses. Pass parts yourself if the checkpoint stores the fused layer as one
+                tensor
     """
 
     def __init__(self, layer: nn.Linear, *, group: Group = None, gather: bool = False,
@@ -112,18 +117,19 @@ class ColumnLinear(nn.Linear):
 
 
 class RowLinear(nn.Linear):
-    """y = x W^T + bias, of which this rank has a part of x's features: columns of W. y is whole on
-    each rank.
+    """y = x W^T + bias, for which each rank has some columns of W and the same features of x. The
+    ranks add up their results, so that every rank has all of y.
 
-    layer     an nn.Linear without activation; in_features a multiple of 32 for each rank, so that
-              codes keep their place; where it is one of 64 the scales are taken as they lie, else
-              converted.
-    sum_type  of the parts that the ranks add up: None is x's type; torch.float32 rounds once, and
-              sends twice as many bytes
-    split_input
-              True: each rank is given all of x, and takes its part
+    layer        an nn.Linear without activation. in_features / ranks must be a multiple of 32, so
+                 that codes can be copied as bytes. If it is a multiple of 64, the scales are copied
+                 as they are; otherwise they are converted
+    group        the process group; None: the default group
+    sum_type     the type in which the ranks' results are added. None: x's type. torch.float32: y is
+                 rounded only once, after the sum, and the ranks send twice as many bytes
+    split_input  True: each rank gets all of x and takes its part. False: each rank gets its part
 
-    Where the layer quantizes its input, each rank's part of x is by its own largest value.
+    If the layer quantizes its input and has no input_scale, each rank quantizes the rows of its
+    part of x by the largest values of that part.
     """
 
     def __init__(self, layer: nn.Linear, *, group: Group = None,
@@ -131,7 +137,7 @@ class RowLinear(nn.Linear):
         if _checked(layer).activation is not None:
             raise ValueError(f"a sum over ranks comes before the activation {layer.activation!r}")
         begin, end = part_of(layer.in_features, 32, group, "in_features")
-        # One rank adds the bias to its part, in fp32.
+        # Rank 0 alone adds the bias, in fp32.
         bias = layer.bias if dist.get_rank(group) == 0 else None
         super().__init__(_own(layer.packed().with_scales("128x4").slice_k(begin, end)), bias,
                          quantize_input=layer.quantize_input)
