@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""quantize, mm and linear as users call them: at once by nvfp4gemm._eager, or as operators of torch
-where torch traces, transforms, differentiates, casts or watches calls."""
+"""The package's functions: quantize, mm, linear, and the gated and grouped products. A call runs
+eagerly through nvfp4gemm._eager. It becomes a torch operator if torch has to see it: under
+torch.compile, autograd, autocast, torch.func, tracing and dispatch modes."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -20,24 +21,29 @@ from nvfp4gemm._types import A, AnyArray, Arrays, DType, Shape, TensorScale
 def quantize(x: AnyArray, tensor_scale: TensorScale | Literal["rows"] | None = None, *,
              scale_layout: str = "128x4", format: str = "nvfp4",
              scale_rule: str | None = None) -> Packed:
-    """x [..., k] of float16, bfloat16 or float32 to NVFP4; leading dimensions become rows. k is a
-    multiple of 16, in MXFP4 of 32. An x whose rows are not contiguous is copied.
+    """Quantizes x [..., k] of float16, bfloat16 or float32 to a Packed [rows, k]; leading
+    dimensions become rows. k is a multiple of 16, in MXFP4 of 32. An x whose rows are not
+    contiguous is copied.
 
-    tensor_scale  None: the largest finite |x| / 2688, or 1 where that is 0, found on the device
-                  where x lies there, so that nothing waits; the result then has it as a tensor.
-                  "rows": the same of each row, so that no row changes another; mm() takes such a
-                  matrix as its a. A float, or on a GPU a tensor of one float32, is used as it is:
-                  x ~ code * scale * tensor_scale.
-    scale_layout  "128x4" for mm; "linear" is what checkpoints hold.
-    format        "nvfp4", "mxfp4" or "e2m1_ue8m0": with UE8M0 scales of 32 or of 16 elements, which
-                  are rounded up so that no element is clipped, and without a tensor_scale.
-    scale_rule    of format "nvfp4". None: the largest of 16 elements becomes 6 times their scale.
-                  "4over6": it becomes 6 or 4 times, whichever has the smaller squared error, which
-                  takes longer here and not in a product. On normal weights the error is 6 to 9 %
-                  less.
+    tensor_scale  the scale of the whole matrix: x ~ code * scale * tensor_scale.
+                  None: (largest finite |x|) / 2688, or 1 if that is 0. For an x on a GPU it is
+                  computed there without a synchronisation, and the result's tensor_scale is a
+                  tensor.
+                  "rows": one such scale for each row, so that no row influences another. Only the a
+                  of mm() and the x of other products may have it.
+                  a float, or on a GPU a tensor of one float32: used unchanged.
+    scale_layout  "128x4", which mm() reads directly, or "linear", which checkpoints have.
+    format        "nvfp4"; "mxfp4" (a UE8M0 scale for 32 elements); or "e2m1_ue8m0" (a UE8M0 scale
+                  for 16). UE8M0 scales are rounded up, so that no element is clipped. Their formats
+                  have no tensor_scale.
+    scale_rule    for the format "nvfp4".
+                  None: the largest of 16 elements becomes 6 times their scale.
+                  "4over6": it becomes 6 or 4 times their scale, whichever has the smaller squared
+                  error. Quantizing takes longer; products do not. For normally distributed weights
+                  the error is 6 to 9 % smaller.
 
-    On a GPU one kernel (two where tensor_scale is None) on torch's current stream, to the same bits
-    as on the CPU.
+    On a GPU this launches one kernel (two if tensor_scale is None) on torch's current stream. The
+    result equals that of the CPU bit for bit.
     """
     arrays = arrays_of(x, "x")
     if arrays.observed() or arrays.traced(x):
@@ -52,43 +58,56 @@ def mm(a: AnyArray | Packed, b: Packed, out_dtype: DType | None = None, *,
        batch_invariant: bool = False, launch: str | None = None) -> Any:
     """act(alpha * a * b^T + beta * c + bias), [..., n].
 
-    a           a Packed [m, k], or float16 or bfloat16 [..., k], which is multiplied as it is
-                (compute capability 8.0 and later, fast up to 16 tokens, and the CPU)
-    b           a Packed [n, k], of a's format where a is one; what checkpoints.fuse() made has a
-                tensor scale for each part
-    out_dtype   float16, bfloat16 or float32; that of out, else of a, else float16
-    bias        [n], of any of the three
-    activation  None, "relu", "silu", "gelu", "gelu_tanh", "relu_squared"
-    c           [m, n] of any of the three, added times beta; may be out
-    alpha       a number; or with an NVFP4 b a torch tensor of one float32 above 0 beside b, which
-                is read where it lies
-    out         where the result goes: rows or columns contiguous, which share no element with each
-                other or with what is read; on a GPU its address is a multiple of 16 bytes. Leading
-                dimensions must be one step apart. Written in place, never through a copy of it;
-                where the call is an operator (torch.compile, torch.autocast, what traces,
-                transforms or watches calls), the result is copied into it
-    amax, row_amax
-                float32 [1] and [m]: the largest magnitude of the result and that of each row,
-                before they are rounded, join what is there. Clear them first. There are no
-                gradients with them, and no operators
+    a               a Packed [m, k] (compute capability 9.0, 10.x, 12.x and the CPU); or float16 or
+                    bfloat16 [..., k], which is not quantized (8.0 and later, and the CPU). More
+                    than 16 rows of 16 bits are fast only on 9.0, with a driver for CUDA 13.0
+    b               a Packed [n, k]; if a is a Packed, of the same format. b may have one tensor
+                    scale for each group of rows, as a weight from checkpoints.fuse() has
+    out_dtype       float16, bfloat16 or float32. None: the type of out if given, else the type of a
+                    if a is not a Packed, else float16
+    bias            [n] of any of these three types
+    activation      None, "relu", "silu", "gelu", "gelu_tanh", "relu_squared"
+    c               [m, n] of any of these three types; may be out
+    alpha           a number; or, if b is NVFP4, a torch tensor of one float32 above 0 on b's
+                    device. The GPU reads the tensor in every call
+    out             the array that receives the result. Its rows or its columns must be contiguous,
+                    and it must be possible to view its leading dimensions as one. Elements must not
+                    share memory with each other or with an input. On a GPU the address must be a
+                    multiple of 16 bytes. An eager call writes into out directly. A call that is a
+                    torch operator (see below) computes a new tensor and copies it into out
+    amax, row_amax  float32 [1] and [m]. Each element becomes the maximum of its old value and the
+                    largest magnitude of the result (of the row), before rounding. Set them to 0
+                    first. They are refused with gradients and in a call that is a torch operator
     batch_invariant
-                a row of the result has the same bits whatever the other rows are
-    launch      None, "early": may start before earlier work of the stream ends, and waits before it
-                reads; "early_static_weights": b is promised to be older than that work
+                    True: the bits of a result row do not depend on the other rows
+    launch          None: the kernel starts after earlier work of the stream.
+                    "early": it may start before that work ends, and waits for it before reading
+                    memory.
+                    "early_static_weights": as "early", but b is read without waiting; you promise
+                    that the earlier work does not write b
 
-    a, bias and c are copied where their elements lie otherwise than the library reads them: rows
-    of a or elements of bias that are not contiguous, rows that repeat or overlap, c in another
-    order than the result, rows of a that are no multiple of 8 elements apart, a foreign order of
-    bytes; on a GPU also an a or c whose address is no multiple of 16 bytes.
+    The library reads an input where it is, if it can. These inputs are copied in every call:
 
-    Where a, bias or c requires a gradient it gets one: a's is alpha * dy * b, with b dequantized to
-    a's type; b has none. A quantized x of linear() gets it as if it had not been quantized. A
-    product with an activation, or into out, raises then. Nothing passes through quantize(): a
-    Packed a has no gradient. The same is true of tangents of forward-mode AD. Inside torch.autocast
-    an a that is not packed is cast, and the result is of autocast's type unless out_dtype or out
-    says more.
+    a     if its rows are not contiguous, if they repeat or overlap, or if the distance between rows
+          is not a multiple of 8 elements
+    bias  if it is not contiguous
+    c     if its order (row-major or column-major) is not that of the result
 
-    On torch tensors of a GPU: on its current stream, nothing waits, and CUDA graphs capture it.
+    So are an input with a foreign byte order and, on a GPU, an a or c whose address is not a
+    multiple of 16 bytes.
+
+    A call is a torch operator under torch.compile and torch.autocast, if a gradient is required,
+    and where torch traces, transforms or watches calls.
+
+    If a, bias or c requires a gradient, it gets one. The gradient of a is alpha * dy * b, with b
+    dequantized to a's type. b gets none, and neither does an a that is a Packed, since quantize()
+    passes no gradient. If linear() quantized x, x gets the gradient that it would have without
+    quantization. With an activation or with out, a required gradient raises ValueError.
+    Forward-mode AD follows the same rules.
+
+    Inside torch.autocast, an a that is not a Packed is cast; the result has autocast's type unless
+    out_dtype or out names another. A call on GPU tensors runs on torch's current stream, does not
+    synchronise, and can be captured in CUDA graphs.
     """
     if getattr(b, "pre_quant_scale", None) is not None:
         raise ValueError("b has a pre_quant_scale, which linear() applies to its x; mm() does not")
@@ -102,7 +121,7 @@ def mm(a: AnyArray | Packed, b: Packed, out_dtype: DType | None = None, *,
 
 
 def _scaled_by(b: Packed, alpha: Any) -> Packed:
-    """b with alpha, a tensor, in its tensor scale."""
+    """Returns b with the tensor alpha multiplied into its tensor scale."""
     if b.format != "nvfp4":
         raise TypeError(f"alpha is {type(alpha).__name__}, b in {b.format}; expected a number")
     arrays = b.door("b").arrays
@@ -119,12 +138,13 @@ def _scaled_by(b: Packed, alpha: Any) -> Packed:
 def _product(names: Sequence[str], a: Any, b: Packed, out_dtype: DType | None,
              bias: AnyArray | None, c: AnyArray | None, out: AnyArray | None, numbers: Numbers,
              source: Any = None, maxima: Maxima | None = None) -> Any:
-    """mm() of what its caller names so; `source` is what a was quantized from."""
+    """mm(), with the argument names of the calling function for messages. source is the tensor from
+    which a was quantized, or None."""
     if not isinstance(b, Packed):
         raise TypeError(f"{names[1]} is {type(b).__name__}; expected what quantize() returns")
     arrays = b.door(names[1]).arrays
     invariant = flag(numbers.batch_invariant, "batch_invariant")
-    if invariant is not numbers.batch_invariant:  # NumPy's
+    if invariant is not numbers.batch_invariant:  # a bool of NumPy
         numbers = numbers._replace(batch_invariant=invariant)
     options = (out_dtype, bias, c, out, numbers)
     wanting = arrays.first_with_gradient(a if source is None else source, bias, c)
@@ -142,7 +162,8 @@ def _product(names: Sequence[str], a: Any, b: Packed, out_dtype: DType | None,
 
 
 def _scaled(arrays: Arrays, x: A, weight: Packed) -> A:
-    """x times the weight's pre_quant_scale, in x's type, with x's gradient."""
+    """Returns x times the weight's pre_quant_scale, in x's type. Gradients pass through the
+    product."""
     type_, scale = float_type(arrays, x.dtype, "x"), weight.pre_quant_scale
     if tuple(scale.shape) != tuple(x.shape[-1:]):
         raise ValueError(f"x is {tuple(x.shape)}; expected (..., {weight.k})")
@@ -155,18 +176,19 @@ def _scaled(arrays: Arrays, x: A, weight: Packed) -> A:
 def linear(x: A, weight: Packed, bias: A | None = None, *, activation: str | None = None,
            out_dtype: DType | None = None, out: A | None = None, quantize_input: bool = False,
            batch_invariant: bool = False, launch: str | None = None) -> A:
-    """act(x * weight^T + bias) as torch.nn.functional.linear has it: x [..., k] of float16 or
-    bfloat16, weight a Packed [n, k]. The result is of x's type unless out_dtype or out says
-    otherwise.
+    """act(x * weight^T + bias), with the conventions of torch.nn.functional.linear. x is [..., k]
+    of float16 or bfloat16, or also of float32 if quantize_input is True. weight is a Packed [n, k].
+    The result has x's type unless out_dtype or out names another.
 
-    quantize_input  False: x stays as it is (compute capability 8.0 and later, and the CPU). True: x
-                    is quantized first (9.0, 10.x, 12.x and the CPU): by the weight's input_scale
-                    where a checkpoint gave it one, else each row by its own largest value, so that
-                    what batch_invariant says of rows is true of it, too. To the weight's format.
+    quantize_input  False: x is not quantized (compute capability 8.0 and later, and the CPU).
+                    True: x is first quantized to the weight's format (9.0, 10.x, 12.x and the CPU).
+                    The tensor scale is the weight's input_scale if a checkpoint gave it one;
+                    otherwise each row gets its own, so that batch_invariant holds for the
+                    quantization, too
 
-    x, weight and bias are used, copied and refused as mm() does with a, b and bias, and have
-    gradients as there. Where a checkpoint gave the weight a pre_quant_scale, x is multiplied by it
-    first.
+    x, weight and bias follow the rules of mm() for a, b and bias: what is copied, what is refused,
+    and which gradients there are. If a checkpoint gave the weight a pre_quant_scale, x is first
+    multiplied by it.
     """
     compiling = _optional.compiling()
     d: A | None
@@ -200,7 +222,7 @@ def linear(x: A, weight: Packed, bias: A | None = None, *, activation: str | Non
 
 
 def _scale_for(weight: Packed | Stack) -> Any:
-    """What quantize() gets as tensor_scale of an x for the weight."""
+    """The tensor_scale with which quantize() quantizes an x for the weight."""
     if getattr(weight, "format", "nvfp4") != "nvfp4":
         return None
     scale = getattr(weight, "input_scale", None)
@@ -211,21 +233,21 @@ _PLAIN = (type(None), str, float)
 
 
 def _key(x: Any, bias: Any, scale: Any, options: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What _known keeps a product by. Options that are numbers stand beside their types, since
-    1 == True."""
+    """The key under which _known stores a product. Options that are numbers are followed by their
+    type, since 1 == True."""
     return (x.shape, x.dtype, bias is None, scale if type(scale) in _PLAIN else type(scale),
             *options)
 
 
 def _again(weight: Any, x: Any, bias: Any, ends: Any, scale: Any,
            options: tuple[Any, ...] | None) -> Any:
-    """The product, where _known has one like it; else None."""
+    """The product by the fast path of _known, or None if it does not know such a product."""
     table = None if options is None else getattr(weight, "_known", None)
     if options is None or table is None:
         return None
     try:
         found = table.get(_key(x, bias, scale, options))
-    except (AttributeError, TypeError):  # of which the door says more
+    except (AttributeError, TypeError):  # the normal path raises with a better message
         return None
     if found is None:
         return None
@@ -242,7 +264,7 @@ def _again(weight: Any, x: Any, bias: Any, ends: Any, scale: Any,
 def _remember(weight: Packed | Stack, x: Any, tokens: Any, bias: Any, ends: Any, scale: Any,
               options: tuple[Any, ...] | None, numbers: Numbers, d: Any,
               rows_hint: int = 0) -> None:
-    """Has _known keep a product that a GPU has computed."""
+    """Stores a product that a GPU has just computed in _known."""
     if options is None or isinstance(x, Packed) or not weight.door("weight").gpu:
         return
     _optional.known.remember(_key(x, bias, scale, options), weight, x, tokens, bias, ends, scale,
@@ -267,23 +289,24 @@ def gated_linear(x: AnyArray | Packed, gate: Packed, up: Packed, gate_bias: AnyA
                  out_dtype: DType | None = None, out: AnyArray | None = None,
                  quantize_input: bool = False, batch_invariant: bool = False,
                  launch: str | None = None) -> Any:
-    """act(x * gate^T + gate_bias) * (x * up^T + up_bias) in one call: the first half of a gated
-    feed-forward layer, SwiGLU as it stands.
+    """act(x * gate^T + gate_bias) * (x * up^T + up_bias) in one launch: the first half of a gated
+    feed-forward layer. With the default arguments this is SwiGLU. Runs on compute capability 9.0,
+    on 10.x if x is quantized, and on the CPU.
 
-    x               a Packed [m, k], or float16 or bfloat16 [..., k], as mm() takes its a
-    gate, up        Packed [n, k] that lie alike: one format, one layout of scales. Two matrices, or
-                    what layouts.split_gate_up() made of one
-    activation      of the gate: "silu", "gelu", "gelu_tanh", "relu"
-    limit           with "silu": the gate is cut to at most limit, and up to -limit .. limit. None:
-                    neither is
-    alpha, beta     with "silu": g / (1 + exp(-alpha * g)), and beta is added to up after the cut.
-                    gpt-oss has limit=7, alpha=1.702, beta=1
+    x               a Packed [m, k]; or float16 or bfloat16 [..., k], as the a of mm()
+    gate, up        two Packed [n, k] with the same format and scale layout. layouts.split_gate_up()
+                    makes them of one matrix
+    activation      act: "silu", "gelu", "gelu_tanh", "relu"
+    limit           for "silu": the gate value is clamped to at most limit, and the value of up to
+                    the range -limit .. limit. None: no clamping
+    alpha, beta     for "silu": act(g) is g / (1 + exp(-alpha * g)), and beta is added to the value
+                    of up after clamping. gpt-oss has limit=7, alpha=1.702, beta=1
     gate_bias, up_bias
                     [n], both or neither, of one type
-    quantize_input  as linear() has it; by gate's input_scale where both have the same
+    quantize_input  as in linear(). The tensor scale is gate's input_scale, which up's must equal
 
-    Arrays are used, copied and refused as by mm(). There are no gradients; torch.autocast changes
-    nothing.
+    Other arguments are those of mm(), and arrays are used, copied and refused as by mm(). There are
+    no gradients. torch.autocast changes nothing.
     """
     for what, one in (("gate", gate), ("up", up)):
         if not isinstance(one, Packed):
@@ -321,7 +344,8 @@ def _gate_of(up: Packed | Stack, up_bias: AnyArray | None, activation: str | Non
 def _tokens(x: Any, weight: Packed | Stack, weights: Sequence[Packed | Stack],
             out_dtype: DType | None, out: AnyArray | None, quantize_input: bool,
             scale_layout: str = "128x4") -> tuple[Any, DType | None, Shape | None]:
-    """(x, out_dtype, leading dimensions that a quantized x has lost)."""
+    """Returns (x, quantized if quantize_input says so; out_dtype; the leading dimensions of x,
+    which a quantized x does not have, or None)."""
     if not flag(quantize_input, "quantize_input"):
         return x, out_dtype, None
     if isinstance(x, Packed):
@@ -344,30 +368,33 @@ def grouped_linear(x: AnyArray | Packed, ends: AnyArray, weights: Stack,
                    alpha: float = 1.0, out_dtype: DType | None = None, out: AnyArray | None = None,
                    quantize_input: bool = False, launch: str | None = None,
                    rows_hint: int = 0) -> Any:
-    """act(alpha * x * w^T + bias) in one launch, where w is the matrix of a row's group: what the
-    experts of a layer compute. On compute capability 8.0 and later, with a quantized x on 9.0 and
-    10.x, and on the CPU.
+    """act(alpha * x * w^T + bias) in one launch, where w is the matrix of the group to which the
+    row of x belongs. This is what the experts of a layer compute. Runs on compute capability 8.0
+    and later, with a quantized x on 9.0 and 10.x, and on the CPU.
 
-    x         the rows of all groups, one group after the other: float16 or bfloat16 [..., k], or a
-              Packed with one tensor scale or one for each row, and on a GPU with linear scales
-    ends      int32 or int64 [groups], on x's device, where nothing reads it on the host: group g
-              has rows ends[g - 1] to ends[g]. Or [groups + 1], with a 0 before them. They begin at
-              0 or more and do not fall, which the CPU looks at; the last is at most the rows of x.
-              What is beyond is cut, and rows of no group are not written: in a result that the call
-              makes they hold anything. Of int64 a small kernel makes int32 first
-    weights   a Stack, of groups of [n, k]
-    bias      [n], of all groups, or [groups, n]
-    rows_hint how many rows a usual group has; it selects the tile, which changes the speed and, on
-              9.0, the order along K
-    quantize_input
-              as linear() has it: a row of another group, or of none, changes nothing
+    x               the rows of all groups, one group after the other: float16 or bfloat16 [..., k];
+                    or a Packed with one tensor scale, or one for each row. On a GPU its scales must
+                    be linear
+    ends            int32 or int64 [groups] on x's device: group g has rows ends[g - 1] to ends[g].
+                    Or [groups + 1] with a 0 in front. Values must not be negative, decrease, or
+                    exceed the number of rows of x. On the CPU the first two rules are checked. On a
+                    GPU nothing is checked, and the host never reads ends. Larger values are
+                    clamped. Rows outside all groups are not written; in a new result they are
+                    undefined. int64 costs a small conversion kernel
+    weights         a Stack with a matrix [n, k] for each group
+    bias            [n] for all groups, or [groups, n]
+    quantize_input  as in linear(). The result of a row does not depend on rows of other groups or
+                    of no group
+    rows_hint       the number of rows that a group typically has. It selects the tile, which
+                    changes the speed and, on 9.0, the order of additions along K
 
-    On the CPU a row has the bits of mm(its group's rows, w, batch_invariant=True), where w's tensor
-    scale is a number if the Stack has one for each group; on a GPU those of the variant that
-    `Grouped products` of nvfp4_gemm.h says, which adds along K in an order of its own. Where alpha,
-    or a tensor scale of x that is a number, is not 1, a small kernel multiplies the groups' tensor
-    scales by it first. Arrays are used, copied and refused as by mm(). There are no gradients;
-    torch.autocast changes nothing.
+    On the CPU, a row of the result equals that of mm(rows of the group, w, batch_invariant=True)
+    bit for bit. On a GPU the order of additions may differ; nvfp4_gemm.h describes it under
+    "Grouped products".
+
+    If the groups have their own tensor scales, and alpha or a tensor scale of x that is a number is
+    not 1, an extra small kernel multiplies the groups' scales by it. Arrays are used, copied and
+    refused as by mm(). There are no gradients. torch.autocast changes nothing.
     """
     if not isinstance(weights, Stack):
         raise TypeError(f"weights is {type(weights).__name__}; expected a Stack, as stack() makes")
@@ -397,15 +424,18 @@ def grouped_gated_linear(x: AnyArray | Packed, ends: AnyArray, gate: Stack, up: 
                          out: AnyArray | None = None, quantize_input: bool = False,
                          launch: str | None = None, rows_hint: int = 0) -> Any:
     """act(x * g^T + gate_bias) * (x * u^T + up_bias) in one launch, where g and u are the matrices
-    of a row's group in gate and up: the first half of the experts of a layer.
+    of gate and up for the group to which the row of x belongs. This is the first half of the
+    experts of a layer. Runs where grouped_linear() runs.
 
-    x, ends, rows_hint, quantize_input    as grouped_linear() has them
-    gate, up                              Stacks that are alike, of groups of [n, k]
-    gate_bias, up_bias                    [n], of all groups, or [groups, n]; both or neither, of
-                                          one type and shape
-    activation, limit, alpha, beta        as gated_linear() has them
+    x, ends, rows_hint, quantize_input
+              as in grouped_linear()
+    gate, up  two Stacks of the same format and scale layout, with matrices [n, k]
+    gate_bias, up_bias
+              [n] for all groups, or [groups, n]; both or neither, of one type and shape
+    activation, limit, alpha, beta
+              as in gated_linear()
 
-    Arrays are used, copied and refused as by mm(). There are no gradients; torch.autocast changes
+    Arrays are used, copied and refused as by mm(). There are no gradients. torch.autocast changes
     nothing.
     """
     for what, one in (("gate", gate), ("up", up)):

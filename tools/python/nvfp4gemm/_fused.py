@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""One weight of several that multiply the same x: gate and up; q, k and v. Their rows come one
-after the other, and each part keeps its tensor scale."""
+"""Fuses weights that multiply the same x into one: gate and up; or q, k and v. The rows of the
+parts follow each other, and each part keeps its tensor scale."""
 from __future__ import annotations
 
 import math
@@ -18,8 +18,9 @@ P = TypeVar("P", bound=Packed)
 
 
 class Unfusable(ValueError):
-    """Why parts make no weight: the part's place among them, what of it (a use of
-    tools/nvfp4/dialects.def, or "codes", "tensor_scale"), what it is and what was expected."""
+    """Why the parts cannot be fused. index is the number of the part. use names its tensor: a use
+    of tools/nvfp4/dialects.def, "codes" or "tensor_scale". what is what was found, expected what
+    was expected."""
 
     def __init__(self, index: int, use: str, what: str, expected: str) -> None:
         super().__init__(f"the {use} of part {index} is {what}; expected {expected}")
@@ -27,13 +28,18 @@ class Unfusable(ValueError):
 
 
 def fuse(parts: Iterable[P]) -> P:
-    """The parts, each a Packed [.., k], as one weight [sum of their rows, k], on memory of its own.
+    """Fuses parts, each a Packed [.., k], into one weight [sum of their rows, k], on new memory.
 
-    It has one tensor scale where all parts have the same number. Else it has one for each group of
-    as many rows as the greatest common divisor of the parts' rows, which must be a multiple of 64.
-    What a checkpoint has beside its weights is kept: biases of all parts or of none, an input_scale
-    and a pre_quant_scale that are the same for all, since they concern the x that the parts share.
-    The result's `parts` are the parts' rows, by which parallel.ColumnLinear divides each of them.
+    If all parts have the same tensor scale, the result has it, too. Otherwise the rows are divided
+    into groups, and each group has the tensor scale of its part. The size of a group is the
+    greatest common divisor of the parts' row counts; it must be a multiple of 64.
+
+    The values that a checkpoint has for its weights are kept. All parts or none must have a bias.
+    input_scale and pre_quant_scale must be the same for all parts, since all parts multiply the
+    same x. The result's attribute `parts` has the row count of each part; parallel.ColumnLinear
+    uses it to divide the layer.
+
+    Parts that do not fulfil these conditions raise ValueError.
     """
     parts = list(parts)
     for i, part in enumerate(parts):
@@ -60,7 +66,8 @@ def fuse(parts: Iterable[P]) -> P:
 
 
 def _check(arrays: Arrays, first: Packed, i: int, part: Packed) -> None:
-    """That part i multiplies what the first one does."""
+    """Checks that part i can be fused with part 0: it has the same k, input_scale and
+    pre_quant_scale, and has a bias only if part 0 has one."""
     if part.k != first.k:
         raise Unfusable(i, "codes", f"of k = {part.k}", f"k = {first.k}, as part 0 has")
     for use, name in (("input_scale", "input_scale"), ("pre_quant", "pre_quant_scale"),
@@ -79,7 +86,8 @@ def _check(arrays: Arrays, first: Packed, i: int, part: Packed) -> None:
 
 
 def _scales(arrays: Arrays, parts: Sequence[Packed]) -> dict[str, Any]:
-    """The parts' 128x4 scales where tiles hold rows of one part alone; else their linear ones."""
+    """The parts' scales, joined: as 128x4 tiles if no tile would hold rows of two parts, else as
+    linear scales."""
     whole = all(part.rows % TILE_ROWS == 0 for part in parts[:-1])
     layout = "128x4" if whole else "linear"
     scales = arrays.joined([part.with_scales(layout).scales for part in parts])
@@ -87,7 +95,7 @@ def _scales(arrays: Arrays, parts: Sequence[Packed]) -> dict[str, Any]:
 
 
 def _tensor_scale(arrays: Arrays, parts: Sequence[Packed]) -> Any:
-    """One number, or as many as there are groups of rows."""
+    """The tensor scale of the fused weight: a single one, or one for each group of rows."""
     scales = [part.tensor_scale for part in parts]
     numbers = all(isinstance(scale, float) for scale in scales)
     if (all(scale == scales[0] for scale in scales) if numbers else
@@ -109,7 +117,7 @@ def _words(scale: Any) -> str:
 
 
 def _groups(arrays: Arrays, part: Packed, width: int) -> Any:
-    """The part's tensor scale for each `width` rows."""
+    """The part's tensor scale, repeated for each group of `width` rows."""
     scale = part.tensor_scale
     if isinstance(scale, float):
         return arrays.full(part.rows // width, scale, part.codes)

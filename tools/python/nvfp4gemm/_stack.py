@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Weights of several groups, as experts have them, and the products of all groups in one launch."""
+"""Weights of several groups, such as the experts of a layer, and the products of all groups in one
+launch."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -14,16 +15,19 @@ from nvfp4gemm._types import AnyArray, Array, Arrays, DType, Self
 
 
 class Stack(Matrix):
-    """`groups` matrices [rows, k] of one format, one after the other.
+    """`groups` matrices [rows, k] of one format, in one array of codes and one array of scales.
 
     codes         uint8 or float4_e2m1fn_x2 [groups, rows, k / 2 or more]
-    scales        uint8 or a type of their own, groups times what one matrix has in `scale_layout`
-    tensor_scale  a float, or one float32 on the device of the codes, of all groups; or [groups] of
-                  them, one of each
+    scales        uint8, float8_e4m3fn or float8_e8m0fnu; the scales of the matrices one after the
+                  other, each in `scale_layout`
+    tensor_scale  a float or one float32 on the device of the codes, for all groups; or float32
+                  [groups], one for each group
+    scale_layout  as in Packed
+    format        as in Packed
 
-    Arrays are used, copied and refused as those of a Packed. stack() makes one of matrices; of
-    packed ones, or by pack(), it has their packing in place of scale_layout, codes [groups, rows,
-    0], and in scales the packed matrices.
+    Arrays are used, copied and refused as by Packed. stack() makes a Stack of single matrices. A
+    packed Stack, from pack() or from packed matrices, has the name of its packing as scale_layout,
+    codes of the shape [groups, rows, 0], and the packed matrices in scales.
     """
 
     def __init__(self, codes: AnyArray, scales: AnyArray, groups: int, rows: int, k: int,
@@ -55,13 +59,14 @@ class Stack(Matrix):
         return scale_bytes(self._each, self.k, self.scale_layout, self.format)
 
     def pack(self, packing: str = "sm90_1") -> Self:
-        """The same weights in the order that kernels of a GPU read, as Packed.pack() has it."""
+        """The same weights in the order that kernels of one GPU architecture read; see
+        Packed.pack()."""
         number_of(packing, abi.PACKINGS, "packing")
         packed: Self = with_scales(self, packing)
         return packed
 
     def unpack(self) -> Self:
-        """The same weights as codes and 128x4 scales, if they are packed."""
+        """The same weights as codes and 128x4 scales. Returns itself if they are not packed."""
         if not self.packing:
             return self
         plain: Self = with_scales(self, "128x4")
@@ -102,8 +107,9 @@ class Stack(Matrix):
 
 
 def stack(matrices: Iterable[Matrix]) -> Stack:
-    """A Stack of Packed that are alike: shape, format, layout of scales. Copies them. Each has one
-    tensor scale and keeps it; where it lies on a device, nothing waits for it."""
+    """Copies matrices, which must have the same shape, format and scale layout, into one Stack.
+    Each matrix must have a single tensor scale, which it keeps. Tensor scales on a device are not
+    read by the host."""
     matrices = list(matrices)
     if not matrices:
         raise ValueError("matrices are none; a stack has one or more")
@@ -125,7 +131,8 @@ def stack(matrices: Iterable[Matrix]) -> Stack:
 
 
 def _scale_of(arrays: Arrays, matrices: Sequence[Matrix]) -> Any:
-    """One where all have the same number or the same array, else float32 [groups]."""
+    """The tensor scale of the Stack: a single one if all matrices have the same number or the same
+    array, else float32 [groups]."""
     scales = [one.tensor_scale for one in matrices]
     numbers = all(isinstance(scale, float) for scale in scales)
     if all(scale == scales[0] if numbers else scale is scales[0] for scale in scales):
@@ -136,7 +143,8 @@ def _scale_of(arrays: Arrays, matrices: Sequence[Matrix]) -> Any:
 
 def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array | None,
             out: Array | None, numbers: Numbers, rows_hint: int, gate: Gate | None = None) -> Array:
-    """grouped_linear() of an x that needs no quantizing, or with a Gate grouped_gated_linear()."""
+    """Computes grouped_linear(), or grouped_gated_linear() if there is a Gate, for an x that is in
+    16 bits or already quantized."""
     name = "weights" if gate is None else "gate"
     door = b.door(name)
     if not door.gpu:
@@ -179,7 +187,7 @@ def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array 
         if door.gpu:
             _optional.device.grouped(operands, ends, rows_hint, gate)
         else:
-            alphas = group_alphas(operands, gate)  # kept, as desc is, until they are read
+            alphas = group_alphas(operands, gate)  # must live until the call has read it
             desc, groups = describe_grouped(arrays, operands, ends, rows_hint, gate, alphas)
             abi.check(abi.lib.nvfp4_grouped_reference(groups))
     except abi.Error as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A Packed of arrays that another program stored, after a look at each of them."""
+"""weight(): checks arrays that another program stored, and makes a Packed of them."""
 from __future__ import annotations
 
 import math
@@ -14,21 +14,22 @@ NIBBLES = {"low_first": False, "high_first": True}
 
 
 class Weight(Packed):
-    """A Packed from a checkpoint, with what the checkpoint has beside it.
+    """A Packed from a checkpoint, with other values that the checkpoint has for the layer.
 
-    dialect          how it was stored, a name of tools/nvfp4/dialects.def
-    bias             [n], or None
-    input_scale      the tensor scale of the activations, a float, or None: linear() quantizes x
-                     with it where quantize_input is True
-    pre_quant_scale  [k] float32, or None: linear() multiplies x by it first, as the program did
-                     that quantized the weight; mm() refuses such a weight
+    dialect      how the layer was stored; a name of tools/nvfp4/dialects.def
+    bias         [n], or None
+    input_scale  the tensor scale of the layer's input, a float, or None. linear() uses it if
+                 quantize_input is True
+    pre_quant_scale
+                 [k] float32, or None. linear() first multiplies x by it, as the program that
+                 quantized the weight expects. mm() refuses such a weight
     """
 
     dialect: str | None = None
     bias: Any = None
 
     def beside(self, **parts: Any) -> Self:
-        """The same matrix with these of dialect, bias, input_scale and pre_quant_scale."""
+        """The same matrix with other values of dialect, bias, input_scale and pre_quant_scale."""
         made = self.replace()
         vars(made).update(parts)
         return made
@@ -49,8 +50,8 @@ class Weight(Packed):
 
 
 def tensor_scale_of(value: float, *, divides: bool = False, what: str = "tensor_scale") -> float:
-    """The multiplier of a stored tensor scale. A divisor of 0 and what is not finite or is negative
-    are refused: every element of the matrix would be wrong."""
+    """The multiplier that a stored tensor scale stands for. Raises ValueError if the scale is not
+    finite, is negative, or is a divisor of 0: every element of the matrix would be wrong."""
     if not math.isfinite(value) or value < 0 or (divides and value == 0):
         sign = "positive" if divides else "non-negative"
         raise ValueError(f"{what} is {value:g}, expected a finite {sign} number")
@@ -65,8 +66,9 @@ def _refuse_first(mask: Array, scales: Array, what: str) -> None:
 
 
 def _checked(arrays: Arrays, codes: Array, scales: Array) -> Array:
-    """Linear scales [n, k / 16]. Negative ones are refused, and NaN over codes that are not 0; NaN
-    over a block of zeros becomes 0, since the tensor core would multiply it."""
+    """Returns linear scales [n, k / 16] after a check. Negative scales are refused, and so are NaN
+    scales of blocks whose codes are not all 0. The NaN scale of a block of zeros is replaced by 0;
+    otherwise the products of the block would be NaN."""
     _refuse_first((scales > 0x80) & (scales != 0xFF), scales, "negative; UE4M3 has no sign")
     nan = (scales & 0x7F) == 0x7F
     blocks = (codes & 0x77).reshape(*scales.shape, 8)
@@ -75,8 +77,8 @@ def _checked(arrays: Arrays, codes: Array, scales: Array) -> Array:
 
 
 def _checked_ue8m0(arrays: Arrays, codes: Array, scales: Array, block: int) -> Array:
-    """The same of UE8M0 scales, of which 0xFF is NaN and none is 0 or negative. NaN over a block of
-    zeros becomes the smallest scale."""
+    """The same check for UE8M0 scales. In UE8M0 0xFF is NaN, and no scale is 0 or negative. The NaN
+    scale of a block of zeros is replaced by the smallest scale."""
     nan = scales == 0xFF
     blocks = (codes & 0x77).reshape(*scales.shape, block // 2)
     _refuse_first(nan & (blocks != 0).any(-1), scales, "NaN, over codes that are not 0")
@@ -86,20 +88,22 @@ def _checked_ue8m0(arrays: Arrays, codes: Array, scales: Array, block: int) -> A
 def weight(codes: AnyArray, scales: AnyArray, tensor_scale: float | AnyArray = 1.0, *,
            divides: bool = False, scale_layout: str = "linear", nibbles: str = "low_first",
            format: str = "nvfp4") -> Weight:
-    """A Packed [n, k] of a checkpoint's arrays, NumPy or torch.
+    """Makes a Packed [n, k] of arrays of a checkpoint, NumPy or torch.
 
-    codes         uint8 [n, k / 2], the element with the lower k in the low nibble, or in the high
-                  one where nibbles is "high_first"
-    scales        UE4M3 as uint8 or float8_e4m3fn, [n, k / 16], or 128x4 tiles where scale_layout
-                  says so
-    tensor_scale  a float, or an array of one float32: a multiplier (ModelOpt's weight_scale_2), or
-                  with `divides` its reciprocal (compressed-tensors' weight_global_scale)
+    codes         uint8 [n, k / 2]. The element with the lower k is in the low nibble, or in the
+                  high one if nibbles is "high_first"
+    scales        UE4M3 as uint8 or float8_e4m3fn; [n, k / 16], or 128x4 tiles if scale_layout is
+                  "128x4"
+    tensor_scale  a float, or an array of one float32. It is a multiplier (ModelOpt's
+                  weight_scale_2) or, with divides=True, a divisor (compressed-tensors'
+                  weight_global_scale)
     format        "nvfp4"; "mxfp4", with UE8M0 scales [n, k / 32] and no tensor_scale; or
-                  "e2m1_ue8m0", with UE8M0 scales [n, k / 16]
+                  "e2m1_ue8m0", with UE8M0 scales [n, k / 16] and no tensor_scale
 
-    The result has 128x4 scales, which every device reads as they are. Rows of codes that do not
-    start at multiples of 16 bytes are copied; others are not. A scale that is negative, or NaN over
-    codes that are not 0, is refused, and so is a tensor scale that is negative or not finite.
+    The result has 128x4 scales, which every GPU reads directly. Rows of codes that do not start at
+    multiples of 16 bytes are copied; others are not. ValueError is raised for a scale that is
+    negative, for a scale that is NaN unless all codes of its block are 0, and for a tensor scale
+    that is negative or not finite.
     """
     door = Door(codes, "codes")
     arrays, codes = door.arrays, codes_in_bytes(door.array(codes, "codes"))
@@ -118,7 +122,7 @@ def weight(codes: AnyArray, scales: AnyArray, tensor_scale: float | AnyArray = 1
     packed = Weight(arrays.padded(codes, row_bytes(k)), scales.reshape(-1), n, k, value,
                     scale_layout, format)
     ue8m0 = format != "nvfp4"
-    if bool((scales > (0xFE if ue8m0 else 0x7E)).any()):  # perhaps in the padding of 128x4 alone
+    if bool((scales > (0xFE if ue8m0 else 0x7E)).any()):  # may be only in the padding of 128x4
         linear = packed.with_scales("linear").scales.reshape(n, k // block)
         checked = (_checked_ue8m0(arrays, codes, linear, block) if ue8m0 else
                    _checked(arrays, codes, linear))
