@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The experts of a layer with 4-bit weights: one launch for each product of all experts; needs
-torch."""
+"""Experts: the experts of a layer with 4-bit weights, with one launch for each product of all
+experts; needs torch."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,22 +13,22 @@ from nvfp4gemm._packed import Packed
 from nvfp4gemm._stack import Stack, stack
 from nvfp4gemm._weights import Weight
 
-# What the matrices of one expert are called where a checkpoint has them one by one.
+# Names of an expert's matrices in a checkpoint that has a matrix for each expert.
 _SINGLE = (("gate_proj", "up_proj", "down_proj"), ("w1", "w3", "w2"))
-# Where it has those of all experts together, gate and up in one.
+# Names in a checkpoint that has all experts in one tensor, and gate and up in one matrix.
 _TOGETHER = ("gate_up_proj", "down_proj")
 _PARTS = ("gate", "up", "down")
-# A class of experts as transformers 5 has it: what its decorator use_experts_implementation says of
-# it, and its parameters [experts, .., ..].
+# Attributes by which a class of experts of transformers 5 is recognised: those that the decorator
+# use_experts_implementation sets, and the parameters [experts, .., ..].
 _MARKS = ("num_experts", "gate_up_proj", "down_proj", "is_concatenated", "is_transposed",
           "has_bias", "has_post_expert_norm", "_apply_gate")
 _UE8M0 = ("mxfp4", "e2m1_ue8m0")
 
 
 class Refused(ValueError):
-    """What these experts have and grouped products do not take, or their model has otherwise.
-    `argument` names it: "tensor_scale", "bias", "pre_quant_scale"; "experts", their number;
-    "shape"."""
+    """Raised if the experts have something that grouped products do not support, or if they do not
+    match the model. argument says what it is: "tensor_scale", "bias", "pre_quant_scale", "experts"
+    (their number) or "shape"."""
 
     def __init__(self, argument: str, text: str) -> None:
         super().__init__(text)
@@ -36,25 +36,31 @@ class Refused(ValueError):
 
 
 class Experts(torch.nn.Module):
-    """sum over the chosen experts of weight * down(act(gate(x)) * up(x)), in two launches whatever
-    the routing is. Nothing of the routing is read on the host, so that CUDA graphs capture it.
+    """For each token, the sum over its chosen experts of weight * down(act(gate(x)) * up(x)). This
+    takes two launches, whatever the routing is. The host reads nothing of the routing, so CUDA
+    graphs can capture the call.
 
-    gate, up, down  lists of as many Packed as there are experts: [n, k], [n, k] and [k, n]
+    gate, up, down  lists with one Packed for each expert. Shapes: gate and up [n, k], down [k, n]
     gate_bias, up_bias, down_bias
-                    [experts, n], [experts, n] and [experts, k], or None; gate's and up's together
+                    [experts, n], [experts, n] and [experts, k], or None; gate_bias and up_bias both
+                    or neither
     activation, limit, alpha, beta
-                    as gated_linear() has them
-    quantize_input  False: tokens stay in 16 bits (compute capability 8.0 and later, and the CPU).
-                    True: they are quantized, so that no row changes another: by the input_scale
-                    where all matrices of a product have the same, else each row by its own largest
-                    value (9.0, 10.x and the CPU)
+                    as in gated_linear()
+    quantize_input  False: tokens are not quantized (compute capability 8.0 and later, and the CPU).
+                    True: tokens are quantized (9.0, 10.x and the CPU). If all matrices of a product
+                    have the same input_scale, it is used; otherwise each row is quantized by its
+                    own largest value. In both cases the result of a row does not depend on other
+                    rows
 
-    Raises Refused where a matrix has several tensor scales. state_dict() has codes, scales (128x4)
-    and tensor_scale [experts] of gate, up and down, or in its place a key of the format's name,
-    the biases, and where tokens are quantized input_scale. There are no gradients.
+    state_dict() has codes, scales (128x4) and tensor_scale [experts] for gate, up and down. A
+    format other than NVFP4 has a key with the format's name in place of tensor_scale. The biases
+    are there, too, and input_scale if tokens are quantized.
+
+    Raises Refused if a matrix has several tensor scales or a pre_quant_scale. There are no
+    gradients.
     """
 
-    _layout = "128x4"  # of the scales, or what pack() made of codes and scales
+    _layout = "128x4"  # the layout of the scales, or the packing
 
     gate_codes: Any
     gate_bias: Any
@@ -84,7 +90,7 @@ class Experts(torch.nn.Module):
     def _hold(self, name: str, matrices: Sequence[Packed]) -> None:
         stacked = _stacked(name, matrices)
         self._formats[name] = stacked.format, stacked.groups, stacked.rows_of_a_group, stacked.k
-        if stacked.format in _UE8M0:  # of_state() has it from this key alone
+        if stacked.format in _UE8M0:  # the key tells of_state() the format
             self.register_buffer(f"{name}_{stacked.format}", torch.ones(
                 (), dtype=torch.uint8, device=stacked.codes.device))
         codes = _by_groups(stacked)
@@ -99,7 +105,8 @@ class Experts(torch.nn.Module):
         return self._formats["gate"][1]
 
     def stack_of(self, name: str) -> Stack:
-        """The Stack of "gate", "up" or "down" on the module's memory; calls keep plans by it."""
+        """Returns the Stack of "gate", "up" or "down" on the module's memory. It is the same object
+        as long as the module's arrays are the same, because plans are cached under it."""
         parts: list[Any] = [getattr(self, f"{name}_{what}", None) for what in
                             ("codes", "scales", "tensor_scale")]
         kept = self._stacks.get(name)
@@ -113,8 +120,7 @@ class Experts(torch.nn.Module):
         return made
 
     def pack(self, packing: str = "sm90_1") -> Experts:
-        """Puts codes and scales in the order of that packing, as Linear.pack() does; returns the
-        module."""
+        """Packs the codes and scales of all experts, as Linear.pack() does; returns the module."""
         if self.quantize_input:
             raise ValueError("the experts have quantize_input set, and packed weights multiply x "
                              "of bfloat16 or float16")
@@ -122,7 +128,7 @@ class Experts(torch.nn.Module):
         return self
 
     def unpack(self) -> Experts:
-        """Takes back pack()."""
+        """Reverses pack(); returns the module."""
         self._put({name: self.stack_of(name).unpack() for name in _PARTS})
         return self
 
@@ -139,7 +145,7 @@ class Experts(torch.nn.Module):
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str,
                             keep_vars: bool) -> None:
-        """As without packing."""
+        """Saves unpacked codes and scales."""
         super()._save_to_state_dict(destination, prefix, keep_vars)
         for name in _PARTS if self.is_packed else ():
             plain = self.stack_of(name).unpack()
@@ -148,7 +154,7 @@ class Experts(torch.nn.Module):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any,
                               *arguments: Any) -> None:
-        """Packed ones are unpacked meanwhile."""
+        """Packed experts are unpacked for loading and packed again."""
         packing = self._layout
         if self.is_packed:
             self.unpack()
@@ -157,7 +163,7 @@ class Experts(torch.nn.Module):
             self.pack(packing)
 
     def _tokens(self, x: torch.Tensor, name: str) -> Any:
-        """x as the product takes it whose weights have that name."""
+        """x for the product with the weights `name`: quantized if quantize_input says so."""
         if not self.quantize_input:
             return x
         scale, format_ = getattr(self, f"{name}_input_scale"), self._formats[name][0]
@@ -167,14 +173,18 @@ class Experts(torch.nn.Module):
 
     def forward(self, hidden_states: torch.Tensor, top_k_index: torch.Tensor,
                 top_k_weights: torch.Tensor) -> torch.Tensor:
-        """[tokens, k] in float16 or bfloat16, the experts of each token [tokens, chosen] and their
-        weights [tokens, chosen]. An index outside 0 .. num_experts - 1 stands for no expert, which
-        adds nothing."""
+        """Returns [tokens, k], in the type of hidden_states.
+
+        hidden_states  [tokens, k] of float16 or bfloat16
+        top_k_index    [tokens, chosen], the experts of each token. An index outside 0 ..
+                       num_experts - 1 names no expert and adds nothing
+        top_k_weights  [tokens, chosen], the weights of these experts
+        """
         tokens, chosen = top_k_index.shape
         experts = self.num_experts
         index = top_k_index.reshape(-1)
         here = (index >= 0) & (index < experts)
-        index = torch.where(here, index, experts)  # after all groups
+        index = torch.where(here, index, experts)  # sorts them behind all groups
         order = torch.argsort(index, stable=True)
         ends = torch.searchsorted(index[order], torch.arange(experts, device=index.device),
                                   right=True).int()
@@ -188,11 +198,12 @@ class Experts(torch.nn.Module):
         back = torch.empty_like(order)
         back[order] = torch.arange(len(order), device=order.device)
         y = y[back].reshape(tokens, chosen, -1).float() * top_k_weights.float()[..., None]
-        # Rows of no expert hold anything, NaN too.
+        # Rows without an expert are undefined; they may be NaN.
         return torch.where(here.reshape(tokens, chosen, 1), y, 0).sum(1).to(dtype)
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Experts:
-        """.to() and its like; tensor scales move along and stay float32."""
+        """Implements .to() and similar calls. Tensor scales move to the new device and stay
+        float32."""
         before = {name: scale for name, scale in self._buffers.items()
                   if name.endswith(("tensor_scale", "input_scale")) and scale is not None}
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
@@ -226,8 +237,8 @@ def _stacked(name: str, matrices: Sequence[Packed]) -> Stack:
 
 
 def _input_scale(matrices: Sequence[Packed]) -> float | None:
-    """What quantizes the tokens of all experts; None where they have none in common, and for
-    formats without a tensor scale."""
+    """The input_scale that all experts have; None if they do not have the same one, or if the
+    format has no tensor scale."""
     scales = {getattr(one, "input_scale", None) for one in matrices}
     return scales.pop() if len(scales) == 1 and matrices[0].format == "nvfp4" else None
 
@@ -235,14 +246,15 @@ def _input_scale(matrices: Sequence[Packed]) -> float | None:
 # ---- blocks of a model ----
 
 def blocks_of(model: torch.nn.Module) -> dict[str, Any]:
-    """{name: module} of the model's blocks of experts, as transformers 5 has them."""
+    """{name: module} of the model's expert blocks, as in transformers 5."""
     return {name: module for name, module in model.named_modules()
             if all(hasattr(module, mark) for mark in _MARKS)}
 
 
 def _names_of(block: str, experts: int, layers: Collection[str]) -> list[str]:
-    """Those of a checkpoint's layers that are the matrices of the block: of gate, up and down for
-    each expert, or one of gate and up of all experts together and one of down."""
+    """Returns the names of the checkpoint's layers for this block: gate, up and down of each
+    expert; or one layer gate_up and one layer down, each with all experts. Returns [] if it has
+    none of them, and raises ValueError if it has only some."""
     choices = [[f"{block}.{part}" for part in _TOGETHER]]
     choices += [[f"{block}.{e}.{part}" for part in parts for e in range(experts)]
                 for parts in _SINGLE]
@@ -262,8 +274,8 @@ def _names_of(block: str, experts: int, layers: Collection[str]) -> list[str]:
 
 def gathered(layers: Collection[str],
              blocks: Mapping[str, Any]) -> tuple[set[str], dict[str, list[str]]]:
-    """(the layers, with a block in place of its matrices; {block: their names}) of those blocks
-    that a checkpoint with these layers has."""
+    """Returns (layers, in which each block replaces its matrices; {block: names of its matrices}),
+    for the blocks that the checkpoint has."""
     found = {}
     for block, module in blocks.items():
         names = _names_of(block, module.num_experts, layers)
@@ -275,8 +287,8 @@ def gathered(layers: Collection[str],
 
 def of_block(module: Any, name: str, loaded: Mapping[str, Weight], *, quantize_input: bool = False,
              **_: Any) -> Experts:
-    """The Experts in place of a transformers block of that name; `loaded` has the weights by the
-    model's names."""
+    """Makes the Experts that replace the block `name` of a transformers model. loaded has the
+    weights by the model's names."""
     experts = module.num_experts
     options = _gate_of(module, name)
     if module.has_post_expert_norm:
@@ -299,7 +311,8 @@ def of_block(module: Any, name: str, loaded: Mapping[str, Weight], *, quantize_i
 
 def of_state(module: Any, name: str, state: Mapping[str, torch.Tensor], *,
              quantize_input: bool = False) -> Experts:
-    """The Experts in place of a transformers block, of what another's state_dict() had."""
+    """Makes the Experts that replace the block `name` of a transformers model, from the
+    state_dict() of other Experts."""
     between, k = (state[f"{part}_codes"].shape[1] for part in ("gate", "down"))
     for part in _PARTS:
         _check_number(module, name, len(state[f"{part}_codes"]))
@@ -319,7 +332,7 @@ def _check_number(module: Any, name: str, stored: int) -> None:
 
 
 def _check_shapes(module: Any, name: str, parts: Iterable[Iterable[Packed]]) -> None:
-    """`parts`: the matrices of gate, up and down."""
+    """parts has the matrices of gate, of up and of down."""
     wide, k = module.gate_up_proj.shape[1:]
     if module.is_transposed:
         wide, k = k, wide
@@ -343,7 +356,7 @@ def _matrices(part: str, state: Mapping[str, torch.Tensor], k: int) -> list[Weig
     """A Weight [n, k] for each expert."""
     codes, scales = state[f"{part}_codes"], state[f"{part}_scales"]
     scale, input_ = (state.get(f"{part}_{what}_scale") for what in ("tensor", "input"))
-    # To the host at once, not for each expert.
+    # One copy to the host, not one for each expert.
     scale, input_ = (None if one is None else one.cpu() for one in (scale, input_))
     experts, n = codes.shape[:2]
     format_ = next((one for one in _UE8M0 if f"{part}_{one}" in state), "nvfp4")
@@ -358,7 +371,7 @@ def _matrices(part: str, state: Mapping[str, torch.Tensor], k: int) -> list[Weig
 
 
 def _biases(name: str, matrices: Sequence[Weight]) -> torch.Tensor | None:
-    """[experts, n], or None where no expert has one."""
+    """[experts, n], or None if no expert has a bias."""
     biases: list[Any] = [getattr(one, "bias", None) for one in matrices]
     having = sum(bias is not None for bias in biases)
     if 0 < having < len(biases):
@@ -367,23 +380,24 @@ def _biases(name: str, matrices: Sequence[Weight]) -> torch.Tensor | None:
 
 
 def _limits_of(module: Any) -> set[float]:
-    """Numbers at which the module's gate may clamp, by their names."""
+    """The module's attributes whose names suggest that they are clamp limits."""
     values = [value for name, value in vars(module).items() if "limit" in name or "clamp" in name]
     return {float(value) for value in values
             if isinstance(value, (int, float)) and 0 < value < float("inf")}
 
 
 def _steps(limits: Iterable[float]) -> torch.Tensor:
-    """Where gates are compared: closely around 0, on both sides of each limit, and as far as
-    numbers of 16 bits go, since a clamp may have any name."""
+    """The points at which our gate is compared with the module's: closely spaced around 0, on both
+    sides of each limit, and up to 2^15. The wide range finds a clamp whose limit has an unexpected
+    name."""
     far = [2.0 ** power * part for power in range(3, 16) for part in (1.0, 1.75)]
     far += [limit * part for limit in limits for part in (0.5, 1.0, 1.5, 3.0)]
     return torch.cat((torch.arange(-12, 12.5, 0.5), torch.tensor(far), -torch.tensor(far)))
 
 
 def _gate_of(module: Any, name: str) -> dict[str, Any]:
-    """{activation, limit, alpha, beta}: those with which our gate has the values of the module's
-    own."""
+    """Returns {activation, limit, alpha, beta} with which our gate equals the module's. Raises
+    ValueError if there are none."""
     limits = _limits_of(module)
     steps = _steps(limits)
     gate, up = (steps.repeat_interleave(len(steps)), steps.repeat(len(steps)))
@@ -404,7 +418,7 @@ def _gate_of(module: Any, name: str) -> dict[str, Any]:
 
 def _gated(gate: torch.Tensor, up: torch.Tensor, activation: str, limit: float | None = None,
            alpha: float = 1.0, beta: float = 0.0) -> torch.Tensor:
-    """gated_linear()'s gate by torch."""
+    """The gate of gated_linear(), computed by torch."""
     if limit is not None:
         gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
     gates: dict[str, Callable[..., Any]] = {

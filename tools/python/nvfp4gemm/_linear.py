@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""torch.nn.Linear with 4-bit codes in place of its weight; needs torch."""
+"""Linear: a torch.nn.Linear whose weight is stored in 4 bits; needs torch."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +17,14 @@ from nvfp4gemm._packed import Packed
 from nvfp4gemm._types import Device, Path, Self, Shape
 from nvfp4gemm._weights import Weight
 
-# Buffers that are float32 whatever the model is cast to.
+# Buffers that stay float32 when the model is cast.
 _FLOAT32 = ("tensor_scale", "input_scale", "pre_quant_scale")
 _OF_PACKED = ("codes", "scales", *_FLOAT32)
 
 
 def _untraced(make: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """make(..), of which torch.jit.trace records nothing: a layer looks at its own arrays once, and
-    a second trace would differ by it."""
+    """Calls make(..) without recording it in torch.jit.trace. A layer makes its Packed only once,
+    so a second trace would differ from the first one if this were recorded."""
     state = None if torch.compiler.is_compiling() else torch._C._get_tracing_state()
     if state is None:
         return make(*arguments, **named)
@@ -39,13 +39,15 @@ _ARITHMETIC = {begin + name + end for name in ("add", "sub", "mul", "div", "true
                for begin, end in (("", ""), ("", "_"), ("__", "__"), ("__i", "__"), ("__r", "__"))}
 
 
-# What writes in place and leaves bytes what they were, or 0; and where copies have their source.
+# In-place functions that codes allow: they change no value, or write 0. Below: the position of the
+# source among the arguments of functions that copy.
 _KEPT = ("detach_", "requires_grad_", "share_memory_", "set_", "zero_")
 _COPIES = {"copy_": 1, "__setitem__": 2}
 
 
 def _written(arguments: Sequence[Any], named: Mapping[str, Any]) -> bool:
-    """Whether an in-place function writes codes: its first argument, or one of that list."""
+    """Whether an in-place function writes codes. What it writes is its first argument, or the
+    elements of that if it is a list."""
     first = next(iter((*arguments, *named.values())), None)
     targets = first if isinstance(first, (list, tuple)) else [first]
     return any(isinstance(one, Codes) for one in targets)
@@ -53,7 +55,8 @@ def _written(arguments: Sequence[Any], named: Mapping[str, Any]) -> bool:
 
 def _casts_to_bytes(function: Callable[..., Any], arguments: Sequence[Any],
                     named: Mapping[str, Any]) -> bool:
-    """Whether it writes numbers into codes, as bytes, or adds to them."""
+    """Whether the function would cast numbers to bytes and write them into codes, or would
+    calculate with codes."""
     name = getattr(function, "__name__", "")
     if name in _ARITHMETIC:
         return True
@@ -70,28 +73,28 @@ _address = torch.Tensor.data_ptr
 
 
 class Codes(torch.nn.Parameter):
-    """The codes of a layer, bytes: they have no gradient, nothing can be added to them, and what is
-    written there is bytes. PEFT's merge with safe_merge would cast what it adds to bytes, without a
-    word."""
+    """The codes of a layer: a parameter of bytes without gradient. Arithmetic with codes raises,
+    and only bytes can be written into them. Otherwise PEFT's merge with safe_merge would silently
+    cast what it adds to bytes."""
 
     @classmethod
     def __torch_function__(cls, function: Callable[..., Any], types: Any,
                            arguments: Sequence[Any] = (),
                            named: Mapping[str, Any] | None = None) -> Any:
         if _casts_to_bytes(function, arguments, named or {}):
-            # In place of a TypeError torch would raise one with words of its own.
+            # ValueError, since torch replaces the message of a TypeError that is raised here.
             raise ValueError("weight has the codes of a 4-bit layer, to which nothing can be "
                              "added: an adapter stays beside the layer, or is merged into a layer "
                              "of its packed().dequantize()")
-        if getattr(function, "namespace", "") == "nvfp4gemm":  # its results are no codes
+        if getattr(function, "namespace", "") == "nvfp4gemm":  # the results are plain tensors
             return _of_parameters(function, types, arguments, named or {})
         own: Any = torch.Tensor.__torch_function__
         return own.__func__(cls, function, types, arguments, named or {})
 
 
 def _plain(codes: torch.Tensor) -> torch.Tensor:
-    """As a tensor of torch's own class. make_fx follows no other class: a tensor of another one
-    becomes a constant, and the codes would be no input of what it traces."""
+    """The codes as a plain torch.Tensor. make_fx turns a tensor of any other class into a constant,
+    so the codes would not be an input of the traced graph."""
     with torch._C.DisableTorchFunctionSubclass():
         try:
             return codes.detach()
@@ -103,26 +106,33 @@ def _plain(codes: torch.Tensor) -> torch.Tensor:
 
 
 class Linear(torch.nn.Linear):
-    """y = activation(x W^T + bias), x [..., in_features] of bfloat16 or float16, y of x's type.
+    """y = activation(x W^T + bias) with a 4-bit W. x is [..., in_features] of bfloat16 or float16,
+    and y has x's type.
 
-    Linear(weight, bias=None), of what quantize() returns; or of zeros, for a state_dict that is
-    loaded into it, as torch.nn.Linear is made:
-    Linear(in_features, out_features, bias=True, device=None, dtype=None, format="nvfp4")
+        Linear(weight, bias=None)
+        Linear(in_features, out_features, bias=True, device=None, dtype=None, format="nvfp4")
 
-    quantize_input  False: x stays as it is (compute capability 8.0 and later, and the CPU). True: x
-                    is quantized by its own largest value (9.0, 10.x and the CPU).
-    parts           rows of each part of a weight that checkpoints.fuse() made, else None; by it
-                    parallel.ColumnLinear divides the layer
-    weight          the codes, a parameter of uint8 without gradient; packed() is the matrix. Where
-                    a weight of numbers is put there, as models do that tie it to an embedding, the
-                    layer is a torch.nn.Linear of that weight from then on
-    dtype           of the x that the layer is for, which casts of a model change
+    The first form makes the layer of a Packed, which must not have a tensor scale for each row. The
+    second one has the arguments of torch.nn.Linear; it makes a layer of zeros, into which a
+    state_dict can be loaded.
+
+    activation      as in mm()
+    quantize_input  as in linear(): True quantizes x by the layer's input_scale or, if it has none,
+                    each row by its own largest value
+    parts           the row count of each part if checkpoints.fuse() made the weight, else None.
+                    parallel.ColumnLinear uses it to divide the layer
+    weight          the codes, a parameter of uint8 without gradient; packed() returns the matrix.
+                    If a floating-point parameter is assigned, the layer becomes an ordinary
+                    torch.nn.Linear with that weight. Models do this to tie the weight to an
+                    embedding
+    dtype           the type of x that the layer expects; model.half() and similar calls change it
 
     state_dict() has codes [out_features, in_features / 2], scales (128x4), tensor_scale and bias,
-    and of a checkpoint's layer input_scale and pre_quant_scale where it has them; none is trained.
-    Gradients pass to x, so that what comes before can be, as the dequantized weight would pass
-    them; not through an activation, which raises where x requires one. Casts of a model, as
-    .half(), change the type of the bias alone; .double() raises, since no product is of float64.
+    and input_scale and pre_quant_scale if a checkpoint's layer has them. None of these is trained.
+
+    Gradients flow to x as through the dequantized weight, so that layers before this one can be
+    trained. With an activation, the layer raises if x requires a gradient. Casts of the model
+    change the type of the bias only. double() raises TypeError, since no product takes float64.
     """
 
     codes: Any
@@ -138,21 +148,22 @@ class Linear(torch.nn.Linear):
         self.activation, self.quantize_input = activation, quantize_input
         self.parts: Shape | None = None
         self._packed: Weight | None = None
-        self._packed_codes: Any = None  # whose Packed it is
+        self._packed_codes: Any = None  # the codes from which _packed was made
         first = given[0] if given else named.get("weight", named.get("in_features"))
         (self._make if isinstance(first, int) else self._take)(*given, **named)
         self._ready()
 
     def _ready(self) -> None:
-        """Makes the Packed before torch.compile asks for it, which in a trace would make one of its
-        own for each call."""
+        """Makes the Packed in advance. A Packed that is made while torch.compile traces would be
+        made again in every call."""
         self._packed = None
         if self.codes.device.type in ("cpu", "cuda") and not (
                 _optional.compiling() or torch._C._len_torch_dispatch_stack()):
             self.packed()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the Packed, which is of this layer's arrays and not of a copy's."""
+        """Copies and pickles do not contain the Packed, since it refers to the arrays of this
+        layer."""
         return {**self.__dict__, "_packed": None, "_packed_codes": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -160,7 +171,7 @@ class Linear(torch.nn.Linear):
         self._ready()
 
     def _take(self, weight: Packed, bias: torch.Tensor | None = None) -> None:
-        """The layer of a Packed."""
+        """Initialises the layer with a Packed."""
         if not isinstance(weight, Packed):
             raise TypeError(f"weight is {type(weight).__name__}; expected what quantize() returns")
         weight = weight.with_scales("128x4")
@@ -181,7 +192,7 @@ class Linear(torch.nn.Linear):
 
     def _make(self, in_features: int, out_features: int, bias: bool = True, device: Device = None,
               dtype: torch.dtype | None = None, *, format: str = "nvfp4") -> None:
-        """A layer of zeros."""
+        """Initialises the layer with zeros."""
         n, k = size(out_features, "out_features"), size(in_features, "in_features")
         if k % block_of(format):
             raise ValueError(f"in_features is {k}, no multiple of {block_of(format)}")
@@ -237,11 +248,12 @@ class Linear(torch.nn.Linear):
         plain.weight = weight
 
     def reset_parameters(self) -> None:
-        """Nothing: codes come from quantize() or a state_dict."""
+        """Does nothing: codes come from quantize() or a state_dict."""
 
     @classmethod
     def from_float(cls, linear: torch.nn.Module, **options: Any) -> Self:
-        """Of a torch.nn.Linear, on its device; the weight is quantized by its largest value."""
+        """Makes a layer of a torch.nn.Linear, on the same device. The weight is quantized by its
+        largest value. options are the keyword arguments of Linear."""
         weight = getattr(linear, "weight", None)
         if not isinstance(weight, torch.Tensor) or isinstance(weight, Codes):
             raise TypeError(f"linear is {type(linear).__name__}; expected a torch.nn.Linear, or a "
@@ -250,12 +262,14 @@ class Linear(torch.nn.Linear):
 
     @classmethod
     def from_checkpoint(cls, path: Path, name: str, device: Device = "cpu", **options: Any) -> Self:
-        """Of a layer that checkpoints.load() reads, with what the checkpoint has beside it."""
+        """Makes the layer `name` of the checkpoint at path, which checkpoints.load() reads, with
+        its bias, input_scale and pre_quant_scale. options are the keyword arguments of Linear."""
         weight = checkpoints.load(path, device, names=[name])[name]
         return cls(weight, weight.bias, **options)
 
     def _unchanged(self) -> Weight | None:
-        """What packed() returned before, where a short look says that it still is the layer's."""
+        """The cached Packed if a quick check shows that the layer's arrays are the same; else
+        None."""
         packed, buffers, codes = self._packed, self._buffers, self._parameters.get("codes")
         if packed is None or type(codes) is not Codes or (
                 packed._scales is not buffers.get("scales")) or (
@@ -273,10 +287,13 @@ class Linear(torch.nn.Linear):
         return packed
 
     def pack(self, packing: str = "sm90_1") -> Self:
-        """Puts codes and scales in the order of that packing, as Packed.pack() does; returns the
-        layer. It then multiplies x of bfloat16 or float16 on that compute capability, and on the
-        CPU. state_dict() and what is loaded stay as they are without packing; a move to a GPU of
-        another compute capability unpacks."""
+        """Packs the codes and scales, as Packed.pack() does; returns the layer. The packed layer
+        works for x of bfloat16 or float16, on the compute capability of the packing and on the CPU.
+        With quantize_input this raises ValueError.
+
+        state_dict() still returns unpacked codes and scales, and load_state_dict() takes them.
+        Moving the layer to a GPU of another compute capability unpacks it.
+        """
         quantizes = self.quantize_input
         if quantizes:
             raise ValueError("the layer has quantize_input set, and packed weights multiply x of "
@@ -285,7 +302,7 @@ class Linear(torch.nn.Linear):
         return self
 
     def unpack(self) -> Self:
-        """Takes back pack()."""
+        """Reverses pack(); returns the layer."""
         self._put(self.packed().with_scales("128x4"))
         return self
 
@@ -294,20 +311,21 @@ class Linear(torch.nn.Linear):
         return self._layout in abi.PACKINGS
 
     def _put(self, weight: Packed) -> None:
-        """The same weight in another layout."""
+        """Stores the same weight in another layout."""
         self._layout, self._packed = weight.scale_layout, None
         self.codes = Codes(weight.codes[:, :self.in_features // 2], requires_grad=False)
         self.scales = weight.scales
         self._ready()
 
     def packed(self) -> Weight:
-        """The Packed, on the module's own memory; calls keep plans by it."""
+        """Returns the Packed on the layer's own memory. It is the same object as long as the
+        layer's arrays are the same, because plans are cached under it."""
         unchanged = self._unchanged()
         if unchanged is not None:
             return unchanged
         codes, scales, scale = _plain(self.codes), self.scales, self.tensor_scale
         compiling = torch.compiler.is_compiling()
-        # A trace would see the codes of another one.
+        # During a trace, the cached Packed has codes that are not the traced ones.
         traced = not compiling and (torch._C._is_tracing() or Torch.traced(codes))
         packed = None if traced else self._packed
         if packed is not None and packed.scales is scales and (
@@ -322,7 +340,7 @@ class Linear(torch.nn.Linear):
             scale if self._format == "nvfp4" else 1.0, self._layout, self._format)
         made.input_scale, made.pre_quant_scale = self.input_scale, self.pre_quant_scale
         if not (made.traced or traced):
-            # Not as an attribute, which would make a parameter of it.
+            # Stored in __dict__, since torch would register an assigned parameter a second time.
             self.__dict__.update(_packed=made, _packed_codes=self._parameters.get("codes"))
         return made
 
@@ -337,7 +355,8 @@ class Linear(torch.nn.Linear):
                              activation=self.activation, quantize_input=self.quantize_input)
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> Self:
-        """.to() and its like; scales move along and stay float32."""
+        """Implements .to() and similar calls. The scales move to the new device and stay
+        float32."""
         before = {name: getattr(self, name) for name in _FLOAT32}
         cast = fn(torch.empty((), dtype=self.dtype)).dtype
         if torch.float64 in (cast, fn(self.tensor_scale).dtype):
@@ -366,8 +385,8 @@ class Linear(torch.nn.Linear):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any,
                               *arguments: Any) -> None:
-        """A layer of zeros takes what a checkpoint's layer has beside its codes, too. A packed one
-        is unpacked meanwhile."""
+        """A layer of zeros also takes input_scale, pre_quant_scale and several tensor scales from
+        the state_dict. A packed layer is unpacked for loading and packed again."""
         packing = self._layout
         if self.is_packed:
             self.unpack()
