@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""nvfp4_gemm.h through ctypes, for programs that hold addresses themselves: the structs field by
-field, the functions as `lib.NAME`, and check(), which raises what a status means.
+"""The C API of nvfp4_gemm.h through ctypes, for programs that work with addresses. It has the
+structs, the functions as `lib.NAME`, and check(), which raises Error for a status other than
+success.
 
     desc = abi.GemmDesc(m=128, n=512, k=1024, l=1, a=address, ..., d_type=abi.BF16)
     abi.check(abi.lib.nvfp4_gemm_run(desc, stream))
 
-The header says what each field and function means. A field that does not exist, or a value that it
-cannot hold, raises with its name. NVFP4GEMM_LIBRARY names the library's file.
-Without it: the one beside this file, which the wheel carries; then libnvfp4gemm.so.0 of the
-system's loader.
+The header describes each field and function. Setting an unknown field, or a value outside a field's
+range, raises an error that names the field.
+
+The environment variable NVFP4GEMM_LIBRARY can name the library's file. Without it, the file beside
+this module is loaded, which the wheel has; or else libnvfp4gemm.so.0, which the system's loader
+finds.
 """
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ import ctypes
 import operator
 import os
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t
-# For programs and the modules above.
+# Imported for programs and for the other modules.
 from ctypes import addressof as addressof, c_float as c_float, sizeof as sizeof
 from ctypes import c_uint64 as c_uint64, c_void_p as c_void_p
 from typing import Any, ClassVar
@@ -35,14 +38,15 @@ ROW_MAJOR, COLUMN_MAJOR = 0, 1
 SCALARS_HOST, SCALARS_DEVICE = 0, 1
 SCALE_BY_VALUE, SCALE_ON_DEVICE, SCALE_BY_AMAX = 0, 1, 2
 SCALE_BY_ROW_AMAX, SCALES_OF_ROWS = 3, 4
-SCALE_COLUMNS = 64  # desc.b_tensor_scale_columns is a multiple of it
+SCALE_COLUMNS = 64  # desc.b_tensor_scale_columns must be a multiple of this
 ROWS_ENDS, ROWS_COUNTS = 1, 2
 OVERLAP, NOT_SUPPORTED, UNSUPPORTED_ARCH = 25, 28, 44
 
 
 class _Sized(ctypes.Structure):
-    """Fields as ctypes sets them: an integer that is too large is cut without a word. For calls
-    whose values are known to fit; the classes below, which programs use, look at each."""
+    """A struct whose fields are set without checks: an integer that is too large is silently
+    truncated. The package uses these where values are known to fit. The classes below, for
+    programs, check every value."""
     __slots__ = ()
 
     def __init__(self, **fields: Any) -> None:
@@ -50,7 +54,8 @@ class _Sized(ctypes.Structure):
 
 
 class _Checked:
-    """Setting a field that there is not, or to what it cannot hold, raises with its name."""
+    """Setting an unknown field, or a value outside a field's range, raises an error that names the
+    field."""
     __slots__ = ()
     _fields_: ClassVar[Any]
 
@@ -93,7 +98,7 @@ class GroupedDescFields(_Sized):
 
 
 class PlanInfo(_Sized):
-    """A plan in numbers; struct nvfp4_plan_info of nvfp4_gemm.h says what each is."""
+    """A plan in numbers. struct nvfp4_plan_info of nvfp4_gemm.h describes the fields."""
     __slots__ = ()
     _fields_ = [
         ("struct_size", c_uint64), ("variant", c_char_p), ("image", c_char_p),
@@ -153,8 +158,8 @@ LogCallback = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_char_p)
 
 
 class Error(RuntimeError):
-    """What the library refuses. `status` is the number of nvfp4_gemm.h, `name` its name; the text
-    ends with the library's sentence."""
+    """The library refused a call. `status` is a number and `name` its name, both from nvfp4_gemm.h.
+    The text ends with the library's message."""
 
     def __init__(self, status: int) -> None:
         self.status = status
@@ -240,7 +245,7 @@ def _open() -> ctypes.CDLL:
 
 
 def _with_bytes(library: ctypes.CDLL) -> Any:
-    """nvfp4_gemm_plan_run, which takes the addresses as bytes."""
+    """nvfp4_gemm_plan_run as a function that takes the address struct as bytes."""
     run = library["nvfp4_gemm_plan_run"]
     run.restype, run.argtypes = c_int32, (c_void_p, c_char_p, c_void_p)
     return run
@@ -251,22 +256,23 @@ run_plan = _with_bytes(lib)
 
 
 def workspace_bytes(desc: ctypes.Structure, compute_capability: int) -> int:
-    """Of device memory, which desc.workspace needs on such a device."""
+    """Bytes of device memory that desc.workspace needs on a GPU of that compute capability."""
     size = c_uint64()
     check(lib.nvfp4_gemm_workspace_bytes(desc, compute_capability, size))
     return size.value
 
 
 def describe(desc: ctypes.Structure, compute_capability: int, sm_count: int) -> PlanInfo:
-    """The plan that such a device would follow, as a PlanInfo. Needs no GPU, no address in desc. A
-    B200 has compute capability 100 and 148 SMs, an H200 90 and 132."""
+    """The plan for desc on a GPU of that compute capability with sm_count SMs. This needs neither a
+    GPU nor addresses in desc. A B200 has compute capability 100 and 148 SMs, an H200 90 and 132."""
     info = PlanInfo()
     check(lib.nvfp4_gemm_describe(desc, compute_capability, sm_count, info))
     return info
 
 
 def variant_names(compute_capability: int) -> list[str]:
-    """Of the variants that such a device can run, as desc.variant takes them."""
+    """The names of the variants that a GPU of that compute capability can run, as desc.variant
+    takes them."""
     names: list[str] = []
     while name := lib.nvfp4_variant_name(compute_capability, len(names)):
         names.append(name.decode())
@@ -274,8 +280,8 @@ def variant_names(compute_capability: int) -> list[str]:
 
 
 def explain(desc: ctypes.Structure, compute_capability: int, sm_count: int) -> str:
-    """Which kernel such a device would run, and why: lines of text. Needs no GPU, no address in
-    desc. A B200 has compute capability 100 and 148 SMs, an H200 90 and 132."""
+    """Says which kernel the library would choose for desc, and why, in lines of text. The arguments
+    are those of describe()."""
     text = ctypes.create_string_buffer(8192)
     check(lib.nvfp4_gemm_explain(desc, compute_capability, sm_count, text, len(text)))
     return text.value.decode()

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""FlashInfer's functions for NVFP4 and MXFP4 by its names, arguments and layouts (flashinfer-python
-0.7.4), on every GPU that this library has a kernel for, and on the CPU; needs torch.
+"""FlashInfer's functions for NVFP4 and MXFP4, with the names, arguments and layouts of
+flashinfer-python 0.7.4; needs torch. They run on every GPU for which this library has a kernel, and
+on the CPU.
 
     from nvfp4gemm.flashinfer_api import SfLayout, mm_fp4, nvfp4_quantize
 
-What FlashInfer has and this library has not is refused with the argument's name. `backend` may be
-any that reads the layouts below; there is one kernel for all. `enable_pdl` lets a product start
-before earlier work of the stream ends; it waits before it reads. Codes are uint8 or
-float4_e2m1fn_x2, two elements in a byte, the one with the lower k in the low nibble. Scales are
-uint8, float8_e4m3fn, or of MXFP4 float8_e8m0fnu. Nothing here has gradients of a packed operand.
+Arguments that FlashInfer supports and this library does not are refused by name. `backend` may be
+any backend of FlashInfer that reads the layouts below; all run the same kernel. With `enable_pdl` a
+product may start before earlier work of the stream ends; it waits for that work before it reads
+memory.
 
-Each call looks at its tensors anew; nvfp4gemm.mm and linear, with a Packed that is kept, spare the
-host that.
+Codes are uint8 or float4_e2m1fn_x2, with two elements in a byte: the one with the lower k is in the
+low nibble. Scales are uint8, float8_e4m3fn (NVFP4) or float8_e8m0fnu (MXFP4). There are no
+gradients for 4-bit operands.
+
+Each call checks its tensors again. To save this CPU time, make a Packed once and pass it to
+nvfp4gemm.mm() or nvfp4gemm.linear().
 """
 from __future__ import annotations
 
@@ -43,7 +47,8 @@ _UNSET: Any = object()
 
 
 class SfLayout(enum.IntEnum):
-    """How scales lie, as FlashInfer numbers it; docs/integration.md draws the tiles."""
+    """The layout of scales, with FlashInfer's numbers. docs/integration.md has drawings of the
+    tiles."""
 
     layout_128x4 = 0
     layout_8x4 = 1
@@ -51,7 +56,7 @@ class SfLayout(enum.IntEnum):
 
 
 def _is(what: str, value: Any, *expected: Any, why: str = "") -> None:
-    """Raises unless the argument has a value that it may have here."""
+    """Raises unless the argument has one of the expected values."""
     if value not in expected:
         raise ValueError(f"{what} is {value!r}; expected {' or '.join(map(repr, expected))}{why}")
 
@@ -73,7 +78,7 @@ def _beside(x: torch.Tensor, what: str, first: torch.Tensor, first_name: str) ->
 
 def _shape(codes: torch.Tensor, what: str, format: str,
            dimensions: tuple[int, ...] = (2,)) -> Shape:
-    """(.., rows, k) of codes."""
+    """(.., rows, k) of a matrix with these codes."""
     _tensor(codes, what, _CODES, dimensions)
     k, block = 2 * codes.shape[-1], _BLOCKS[format]
     if k % block:
@@ -83,7 +88,7 @@ def _shape(codes: torch.Tensor, what: str, format: str,
 
 def _scales(scales: torch.Tensor, what: str, codes: torch.Tensor, codes_name: str, bytes_: int,
             words: str, format: str) -> torch.Tensor:
-    """128x4 scales, one after the other."""
+    """Returns the scales with one dimension, after checks of type, device and size."""
     _tensor(scales, what, _SCALES[format], (1, 2, 3))
     _beside(scales, what, codes, codes_name)
     if scales.numel() != bytes_:
@@ -93,7 +98,7 @@ def _scales(scales: torch.Tensor, what: str, codes: torch.Tensor, codes_name: st
 
 
 def _tiles(rows: int, k: int, format: str) -> int:
-    """Bytes of 128x4 scales."""
+    """The bytes of 128x4 scales."""
     return -(-rows // 128) * -(-k // (4 * _BLOCKS[format])) * 512
 
 
@@ -107,7 +112,7 @@ def _packed(codes: torch.Tensor, codes_name: str, scales: torch.Tensor, scales_n
 
 def _rows_of_8x4(scales: torch.Tensor, what: str, codes: torch.Tensor, rows: int, k: int,
                  format: str) -> torch.Tensor:
-    """8x4 tiles as linear scales."""
+    """Converts 8x4 tiles of scales to linear scales."""
     down, across = -(-rows // 8), -(-k // (4 * _BLOCKS[format]))
     tiles = _scales(scales, what, codes, "a", down * across * 32, f"8x4 tiles of [{rows}, {k}]",
                     format)
@@ -116,7 +121,7 @@ def _rows_of_8x4(scales: torch.Tensor, what: str, codes: torch.Tensor, rows: int
 
 
 def _transposed(x: torch.Tensor, what: str) -> torch.Tensor:
-    """The matrix of which x is the transpose, in memory row by row."""
+    """Returns x.T, which must be row-major in memory; or x, if it has one dimension."""
     if x.ndim == 1:
         return x
     x = x.T
@@ -128,7 +133,7 @@ def _transposed(x: torch.Tensor, what: str) -> torch.Tensor:
 
 def _factor(alpha: float | torch.Tensor | None, what: str, beside: torch.Tensor,
             rows: int | None = None) -> float | torch.Tensor:
-    """alpha as a tensor scale: a number, one float32, or one for each row."""
+    """alpha as a tensor scale: a number, a tensor of one float32, or one float32 for each row."""
     if alpha is None:
         return 1.0
     if not isinstance(alpha, torch.Tensor):
@@ -158,15 +163,17 @@ def mm_fp4(a: torch.Tensor, b: torch.Tensor, a_descale: torch.Tensor, b_descale:
            out: torch.Tensor | None = None, block_size: int = 16, use_8x4_sf_layout: bool = False,
            backend: str = "auto", use_nvfp4: bool = True, enable_pdl: bool = True, *,
            batch_invariant: bool = False) -> torch.Tensor:
-    """alpha * a * b, [m, n], of two matrices in 4 bits: on 9.0, 10.x and the CPU.
+    """alpha * a * b, [m, n], of two 4-bit matrices. Runs on compute capability 9.0 and 10.x, and on
+    the CPU.
 
-    a          codes [m, k / 2], or of MXFP4 with use_nvfp4=False and block_size=32
+    a          codes [m, k / 2]; NVFP4, or MXFP4 with use_nvfp4=False and block_size=32
     b          codes [k / 2, n]: the transpose of a weight [n, k / 2]
-    a_descale  128x4 scales of a, or 8x4 ones where use_8x4_sf_layout says so
-    b_descale  the transpose of 128x4 scales [n rounded up to 128, ..], or one dimension of them
-    alpha      None, a number, or float32 on a's device of one element or of m, one for each row
-    out_dtype  bfloat16, float16 or float32; that of out where there is one
-    backend    any but "trtllm", whose b has its rows shuffled
+    a_descale  128x4 scales of a, or 8x4 scales if use_8x4_sf_layout is True
+    b_descale  128x4 scales of the weight: the transpose of [n rounded up to 128, ..], or one
+               dimension
+    alpha      None, a number, or float32 on a's device: one element, or one for each row of a
+    out_dtype  bfloat16, float16 or float32. If out is given, out's type is used
+    backend    any except "trtllm", which shuffles the rows of b
     """
     _is("backend", backend, *_MM, why="; trtllm's b has its rows shuffled")
     format_ = _format(block_size, use_nvfp4)
@@ -194,7 +201,8 @@ def mm_fp4(a: torch.Tensor, b: torch.Tensor, a_descale: torch.Tensor, b_descale:
 
 
 def _apart(scale: float | torch.Tensor) -> tuple[float, float | torch.Tensor]:
-    """(A number that the host multiplies by, a tensor scale.)"""
+    """Splits alpha into (the factor for the host, the tensor scale in device memory). One of them
+    is 1."""
     return (1.0, scale) if isinstance(scale, torch.Tensor) else (scale, 1.0)
 
 
@@ -203,17 +211,18 @@ def grouped_mm_fp4(a: torch.Tensor, b: torch.Tensor, a_descale: torch.Tensor,
                    alpha: float | torch.Tensor | None = None, out: torch.Tensor | None = None,
                    out_dtype: torch.dtype = torch.bfloat16, block_size: int = 16, *,
                    backend: str = "cudnn", tactic: int = -1) -> torch.Tensor:
-    """alpha * a[rows of group e] * b[e]^T, [cum_m, n], in one launch: on 9.0, 10.x and the CPU.
+    """alpha * a[rows of group e] * b[e]^T, [cum_m, n], in one launch. Runs on compute capability
+    9.0 and 10.x, and on the CPU.
 
-    a          codes [cum_m, k / 2]
-    b          codes [experts, n, k / 2]
-    a_descale  128x4 scales of a as one matrix
-    b_descale  128x4 scales of each b[e], one after the other, each of n rounded up to 128 rows
-    m_indptr   int32 [experts + 1] on a's device: group e has rows m_indptr[e] to m_indptr[e + 1].
-               It begins with 0 and does not fall, which the CPU looks at. Rows behind its last
-               element hold anything
-    alpha      None, a number, or of NVFP4 one float32 on a's device
-    block_size 16: NVFP4; 32: MXFP4
+    a           codes [cum_m, k / 2]
+    b           codes [experts, n, k / 2]
+    a_descale   128x4 scales of a as one matrix
+    b_descale   128x4 scales of each b[e], one after the other; each has n rounded up to 128 rows
+    m_indptr    int32 [experts + 1] on a's device: group e has rows m_indptr[e] to m_indptr[e + 1].
+                It starts with 0 and must not decrease; this is checked for CPU tensors only. Rows
+                of the result after the last group are undefined
+    alpha       None, a number, or for NVFP4 one float32 on a's device
+    block_size  16: NVFP4; 32: MXFP4
     """
     _is("backend", backend, "cudnn")
     _is("tactic", tactic, -1, why="; others number plans of cuDNN")
@@ -257,16 +266,17 @@ def prepare_bf16_fp4_weights(b: torch.Tensor, b_descale: torch.Tensor,
                              alpha: torch.Tensor | None = None, *, backend: str,
                              block_size: int = 16) -> tuple[
                                  torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """(b, b_descale, alpha) for mm_bf16_fp4() of this module, which reads them as they are: codes
-    [n, k / 2] and 128x4 scales, as nvfp4_quantize() returns them. What FlashInfer's own function of
-    this name returned may have another order of bytes, which nothing tells."""
+    """Returns (b, b_descale, alpha) unchanged, after checks, for mm_bf16_fp4() of this module. b
+    has codes [n, k / 2] and b_descale 128x4 scales, as nvfp4_quantize() returns them. Do not pass
+    what FlashInfer's own function of this name returned: its bytes may be in another order, and
+    this cannot be detected."""
     _is("backend", backend, *_BF16_FP4)
     _is("block_size", block_size, 16)
     _packed(b, "b", b_descale, "b_descale", _factor(alpha, "alpha", b))
     return b, b_descale, alpha
 
 
-# {b: its Packed}
+# {b: the Packed made from it}
 _weights = Kept()
 
 
@@ -274,9 +284,14 @@ def mm_bf16_fp4(a: torch.Tensor, b: torch.Tensor, b_descale: torch.Tensor,
                 alpha: float | torch.Tensor | None = None, *, backend: str,
                 out_dtype: torch.dtype | None = None, out: torch.Tensor | None = None,
                 block_size: int = 16, enable_pdl: bool = True) -> torch.Tensor:
-    """alpha * a * b^T, [m, n]: a [m, k] of bfloat16 or float16, b in 4 bits as
-    prepare_bf16_fp4_weights() returned it; on 8.0 and later and the CPU. alpha is None, a number or
-    one float32 on b's device. The result is of a's type unless out_dtype or out says more."""
+    """alpha * a * b^T, [m, n]. Runs on compute capability 8.0 and later, and on the CPU.
+
+    a          [m, k] of bfloat16 or float16
+    b, b_descale, alpha
+               as prepare_bf16_fp4_weights() returned them. alpha is None, a number or one float32
+               on b's device
+    out_dtype  None: the type of out if given, else of a
+    """
     _is("backend", backend, *_BF16_FP4)
     _is("block_size", block_size, 16)
     _tensor(a, "a", (torch.bfloat16, torch.float16), (2,))
@@ -291,7 +306,7 @@ def mm_bf16_fp4(a: torch.Tensor, b: torch.Tensor, b_descale: torch.Tensor,
     return d
 
 
-# {weight_packed: (what is multiplied by silu, what silu is of)}
+# {weight_packed: (gate, its odd rows, to which SiLU is applied; up, its even rows)}
 _pairs = Kept()
 
 
@@ -301,18 +316,21 @@ def fp4_linear_swiglu(a_packed: torch.Tensor, a_block_scale: torch.Tensor, a_glo
                       out_dtype: torch.dtype = torch.bfloat16,
                       output_quant_scale: torch.Tensor | None = None,
                       out: torch.Tensor | None = None) -> torch.Tensor:
-    """y[:, 0::2] * silu(y[:, 1::2]), [m, n / 2], of y = a * weight^T + bias: on 9.0, 10.x and the
-    CPU.
+    """y[:, 0::2] * silu(y[:, 1::2]), [m, n / 2], where y = a * weight^T + bias. Runs on compute
+    capability 9.0 and 10.x, and on the CPU.
 
-    a_packed, weight_packed             codes [m, k / 2] and [n, k / 2], n even; the second row of
-                                        each pair of weight_packed has the silu
-    a_block_scale, weight_block_scale   128x4 scales
-    a_global_scale, weight_global_scale numbers, which multiply
-    bias                                [n] in pairs as the weight, or None
-    out_dtype                           bfloat16, float16 or float32: what is quantized is refused
+    a_packed, weight_packed
+               codes [m, k / 2] and [n, k / 2], with an even n. SiLU is applied to the odd rows of
+               the weight, counted from 0
+    a_block_scale, weight_block_scale
+               128x4 scales
+    a_global_scale, weight_global_scale
+               numbers that multiply
+    bias       [n], in pairs like the weight's rows, or None
+    out_dtype  bfloat16, float16 or float32; quantized types are refused
 
-    The weight's rows are taken apart at the first call with it, and kept while weight_packed lives:
-    as many bytes again.
+    At the first call with a weight its even and odd rows are copied to two matrices. These take as
+    much memory again, and are kept as long as weight_packed exists.
     """
     _is("output_quant_scale", output_quant_scale, None, why=": the output is not quantized")
     _is("out_dtype", out_dtype, torch.bfloat16, torch.float16, torch.float32)
@@ -347,19 +365,22 @@ def nvfp4_quantize(a: torch.Tensor, a_global_sf: float | torch.Tensor,
                    expanded_idx_to_permuted_idx: torch.Tensor | None = None,
                    out_scale: torch.Tensor | None = None, nvfp4_4over6: Any = _UNSET, *,
                    batch_invariant: bool = False) -> tuple[torch.Tensor, ...]:
-    """(codes [m, k / 2], scales), uint8, of a [m, k] in float16 or bfloat16: a ~ code * scale /
-    a_global_sf, as quantize() makes them. A row's bits do not depend on other rows.
+    """Quantizes a [m, k] of float16 or bfloat16. Returns (codes [m, k / 2], scales) of uint8, where
+    a ~ code * scale / a_global_sf. The values are those of nvfp4gemm.quantize(). The bits of a row
+    do not depend on other rows.
 
     a_global_sf  2688 / amax of a: a number, or one float32 on a's device
-    sfLayout     128x4: [m rounded up to 128, k / 16 rounded up to 4]; 8x4: to 8 and 4;
+    sfLayout     layout, and with it the shape of the returned scales:
+                 128x4: [m rounded up to 128, k / 16 rounded up to 4]
+                 8x4: [m rounded up to 8, k / 16 rounded up to 4]
                  linear: [m, k / 16]
     per_token_activation
-                 each row has a scale of its own, amax / 2688, in a third tensor, float32 [m];
-                 a_global_sf is 1 / 2688 then
+                 True: each row has its own scale, amax of the row / 2688. The scales are returned
+                 as a third tensor, float32 [m]. a_global_sf must be 1 / 2688
     do_shuffle, expanded_idx_to_permuted_idx, out_scale, nvfp4_4over6
-                 only as they are by default: others are refused
+                 only their default values are supported
     enable_pdl, batch_invariant
-                 change nothing
+                 ignored
     """
     _is("sfLayout", sfLayout, *SfLayout)
     _is("sf_vec_size", sf_vec_size, 16)
@@ -392,7 +413,8 @@ def _no_4over6(nvfp4_4over6: Any) -> None:
 
 
 def _of_rows(a_global_sf: Any) -> Literal["rows"]:
-    """Which scale of rows the package has: that of 448 * 6."""
+    """Checks that a_global_sf is 1 / 2688, the only value that row scales support. Returns the
+    tensor_scale for quantize()."""
     if abs(number(a_global_sf, "a_global_sf") * 2688 - 1) > 1e-6:
         raise ValueError(f"a_global_sf is {a_global_sf}, per_token_activation True; expected "
                          "1 / 2688")
@@ -400,7 +422,7 @@ def _of_rows(a_global_sf: Any) -> Literal["rows"]:
 
 
 def _shaped(scales: torch.Tensor, layout: SfLayout, rows: int, k: int) -> torch.Tensor:
-    """Scales as FlashInfer returns them, of 128x4 or linear ones."""
+    """Converts 128x4 or linear scales to the shape and layout that FlashInfer returns."""
     across, padded = k // 16, -(-k // 64) * 4
     if layout == SfLayout.layout_linear:
         return scales.reshape(rows, across)
