@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""NumPy arrays and torch tensors behind the few questions that the calls ask. Neither package is
-imported here: whoever has an array of one has imported it."""
+"""One interface to NumPy arrays and torch tensors, with the few functions that the calls need. This
+module imports neither package: a caller who has an array has imported its package."""
 from __future__ import annotations
 
 import sys
@@ -18,13 +18,15 @@ _STANDING_FOR_TENSORS = (("torch._subclasses.fake_tensor", "FakeTensor"),
 
 
 def _reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
-    """(lowest, highest) element that a shape that is not empty reads, from its first one."""
+    """(lowest, highest) offset that the strides reach from the first element, in the unit of the
+    strides. The shape is not empty."""
     steps = [(n - 1) * step for n, step in zip(shape, strides)]
     return sum(s for s in steps if s < 0), sum(s for s in steps if s > 0)
 
 
 def span(x: Array) -> tuple[int, int]:
-    """The bytes of a tensor from its first to behind its last element; none of one without any."""
+    """(begin, end) address of the bytes from the first element of a tensor to its last one; (0, 0)
+    if it has none."""
     if x.numel() == 0:
         return 0, 0
     low, high = _reach(x.shape, x.stride())
@@ -61,7 +63,7 @@ class Numpy:
 
     @staticmethod
     def plain(x: Array, what: str) -> Array:
-        """x without its subclass. One that says which elements count is refused."""
+        """x as a plain ndarray. Masked arrays are refused."""
         if type(x) is _np().ndarray:
             return x
         if isinstance(x, _np().ma.MaskedArray):
@@ -71,14 +73,14 @@ class Numpy:
 
     @staticmethod
     def dense(x: Array, _device: Any) -> bool:
-        """Whether x is an array without anything unusual, which a GPU can read: a short answer for
-        calls that take microseconds. No where it is not known."""
+        """A fast check that x is a plain contiguous array that a GPU can read. False if that is not
+        certain."""
         return False
 
     @staticmethod
     def held(x: Array) -> bool:
-        """Whether the memory that x is a view of holds all its elements, as far as NumPy knows of
-        that memory."""
+        """Whether the memory of which x is a view holds all its elements, as far as NumPy knows its
+        size."""
         if x.size == 0:
             return True
         owner = x
@@ -89,14 +91,15 @@ class Numpy:
         try:
             memory = owner if isinstance(owner, _np().ndarray) else _np().frombuffer(owner, "uint8")
         except (TypeError, ValueError, BufferError, AttributeError):
-            return True  # memory of a program that says nothing of its size
+            return True  # the size of this memory is not known
         low, high = _reach(x.shape, x.strides)
         begin = x.ctypes.data - memory.ctypes.data
         return begin + low >= 0 and begin + high + x.itemsize <= memory.nbytes
 
     @staticmethod
     def in_order(x: Array) -> bool:
-        """Whether the bytes of an element are in this machine's order, and no sign is pending."""
+        """Whether elements have this machine's byte order and no pending negation (torch's neg
+        bit)."""
         return x.dtype.isnative
 
     @staticmethod
@@ -109,7 +112,7 @@ class Numpy:
 
     @staticmethod
     def written(x: Array) -> None:
-        """What watches x may know that its elements have changed."""
+        """Records that the elements of x have changed, for tools that track that."""
 
     @staticmethod
     def address(x: Array) -> int:
@@ -117,8 +120,8 @@ class Numpy:
 
     @staticmethod
     def strides(x: Array) -> tuple[int, ...]:
-        """In elements. A step that is no whole number of them is 0, like that of a row which is
-        repeated: neither is a step from one element to the next."""
+        """Strides in elements. A byte stride that is not a multiple of the element's size is
+        returned as 0, like the stride of a repeated row. Callers treat both as not contiguous."""
         return tuple(0 if s % x.itemsize else s // x.itemsize for s in x.strides)
 
     @staticmethod
@@ -150,7 +153,7 @@ class Numpy:
 
     @staticmethod
     def as_int32(x: Array) -> Array:
-        """What is beyond the range becomes the nearest number in it."""
+        """Values outside the range of int32 are clamped."""
         return x.clip(-1, 2**31 - 1).astype("int32")
 
     @staticmethod
@@ -184,17 +187,17 @@ class Numpy:
 
     @staticmethod
     def copy(x: Array) -> Array:
-        """The elements one after the other, in this machine's order of bytes."""
+        """A contiguous copy in this machine's byte order."""
         return _np().array(x, x.dtype.newbyteorder("="), order="C")
 
     @staticmethod
     def repeated(x: Array, times: int) -> Array:
-        """Each element of one dimension, so many times."""
+        """Each element of x, which has one dimension, that many times."""
         return x.repeat(times)
 
     @staticmethod
     def joined(parts: Sequence[Array]) -> Array:
-        """One after the other, along the first dimension."""
+        """The arrays joined along the first dimension."""
         return _np().concatenate(parts)
 
     @staticmethod
@@ -211,7 +214,7 @@ class Numpy:
 
     @staticmethod
     def padded(x: Array, columns: int) -> Array:
-        """x [rows, fewer] with rows that start at multiples of 16 bytes."""
+        """x [rows, fewer] with padded rows, which start at multiples of 16 bytes."""
         if x.shape[1] == columns and x.flags.c_contiguous:
             return x
         out = _np().zeros((x.shape[0], columns), "uint8")
@@ -229,7 +232,7 @@ class Numpy:
 
 
 class Torch:
-    """Tensors, on the CPU or a CUDA device."""
+    """Torch tensors, on the CPU or a CUDA device."""
     NAME = "torch"
     resizes_in_place = False
 
@@ -240,13 +243,13 @@ class Torch:
 
     @staticmethod
     def compiling() -> bool:
-        """Under torch.compile, where the calls are operators."""
+        """Whether torch.compile is tracing; calls are then torch operators."""
         return _torch().compiler.is_compiling()
 
     @staticmethod
     def observed() -> bool:
-        """Whether something of torch has to see the calls, which then are operators: torch.compile,
-        a dispatch mode, torch.jit.trace, a transform of torch.func, forward-mode AD."""
+        """Whether calls have to be torch operators, because torch.compile, a dispatch mode,
+        torch.jit.trace, a transform of torch.func or forward-mode AD has to see them."""
         torch = _torch()
         if torch.compiler.is_compiling():
             return True
@@ -257,7 +260,8 @@ class Torch:
 
     @staticmethod
     def traced(x: Array) -> bool:
-        """Whether x stands for a tensor, and operators alone can look into it."""
+        """Whether x is a stand-in for a tensor (fake, a proxy, or wrapped by torch.func), whose
+        data only operators can access."""
         torch = _torch()
         kind, own = type(x), torch.Tensor
         if kind is not own and not issubclass(kind, own):
@@ -271,7 +275,8 @@ class Torch:
 
     @staticmethod
     def first_with_tangent(*operands: Array | None) -> int | None:
-        """Which of the operands forward-mode AD differentiates by; None where none is."""
+        """Index of the first operand that has a tangent of forward-mode AD; None if there is
+        none."""
         forward = _torch().autograd.forward_ad
         if forward._current_level >= 0:
             for i, x in enumerate(operands):
@@ -281,12 +286,12 @@ class Torch:
 
     @staticmethod
     def autocasts(x: Array) -> bool:
-        """Inside torch.autocast for x's device."""
+        """Whether torch.autocast is enabled for x's device."""
         return _torch().is_autocast_enabled("cuda" if x.is_cuda else "cpu")
 
     @staticmethod
     def first_with_gradient(*operands: Array | None) -> int | None:
-        """Which of the operands has to have a gradient; None where none has."""
+        """Index of the first operand that requires a gradient; None if there is none."""
         if _torch().is_grad_enabled():
             for i, x in enumerate(operands):
                 if x is not None and getattr(x, "requires_grad", False) is True:
@@ -295,7 +300,7 @@ class Torch:
 
     @staticmethod
     def plain(x: Array, what: str) -> Array:
-        """x itself; refused where it is no tensor of elements in memory, one after the other."""
+        """x itself. Raises TypeError unless x is a dense tensor with memory."""
         torch = _torch()
         kind, own = type(x), torch.Tensor
         if Torch.traced(x):
@@ -317,7 +322,7 @@ class Torch:
                         x.nbytes + ((offset := x.storage_offset()) and offset * x.itemsize) <=
                         x.untyped_storage().nbytes())
         except RuntimeError:
-            return False  # sparse, or wrapped by a transform: plain() says what
+            return False  # sparse, or wrapped by a transform: plain() raises the error
 
     @staticmethod
     def held(x: Array) -> bool:
@@ -328,7 +333,7 @@ class Torch:
             return x.data_ptr() != 0 and (
                 high * x.element_size() <= x.untyped_storage().nbytes())
         except RuntimeError:
-            return False  # one that a transform of torch.func wrapped
+            return False  # wrapped by a transform of torch.func
 
     @staticmethod
     def in_order(x: Array) -> bool:
@@ -344,7 +349,8 @@ class Torch:
 
     @staticmethod
     def written(x: Array) -> None:
-        """Autograd then refuses a backward pass that would read what was there before."""
+        """Increments x's version, so that autograd refuses a backward pass that needs the old
+        values."""
         if not x.is_inference():
             _torch().autograd.graph.increment_version(x)
 
@@ -462,7 +468,7 @@ def _torch() -> Any:
 
 
 def arrays_of(x: Any, what: str) -> Arrays:
-    """Numpy or Torch, by what x is."""
+    """The class Numpy or Torch, by the type of x. Raises TypeError for any other type."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
     if torch is not None and isinstance(x, torch.Tensor):
         return Torch

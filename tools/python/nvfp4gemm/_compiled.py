@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""linear() as torch.compile traces it: an operator nvfp4gemm::linear, whose few arguments take less
-time than nvfp4gemm::mm's on their way through torch, and in Python few names for guards to look at
-again before each call. It has no gradient; what needs one, or anything else than x times
-a weight plus a bias, is traced as nvfp4gemm::mm."""
+"""linear() under torch.compile: the operator nvfp4gemm::linear. It has fewer arguments than
+nvfp4gemm::mm, so torch's dispatcher takes less time. It also reads few Python names, so compiled
+code has few guards to check before each call. It has no gradient. A call that needs one, or that is
+more than x times a weight plus a bias, is traced as nvfp4gemm::mm."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -19,7 +19,8 @@ from nvfp4gemm._gemm import Numbers
 from nvfp4gemm._operators import library, part
 from nvfp4gemm._transforms import count_flops, one_by_one
 
-# kind: Packed._kind. No argument has a first value: inductor passes each of them, by its name.
+# kind is Packed._kind. No argument has a default value, because inductor passes all of them by
+# name.
 library.define("linear(Tensor x, Tensor codes, Tensor scales, Tensor? tensor_scale, "
                      "Tensor? bias, str kind, str? activation) -> Tensor")
 _operator = torch.ops.nvfp4gemm.linear.default
@@ -50,8 +51,8 @@ def _linear(x: torch.Tensor, codes: torch.Tensor, scales: torch.Tensor,
 def _at_once(x: torch.Tensor, codes: torch.Tensor, scales: torch.Tensor,
              tensor_scale: torch.Tensor | None, bias: torch.Tensor | None, kind: str,
              activation: str | None) -> torch.Tensor:
-    """The operator, without torch's dispatcher where _known has such a product and nothing would
-    see it on its way."""
+    """Runs the operator without torch's dispatcher, if _known has such a product and nothing has to
+    see the call."""
     seen = getattr(codes, "_nvfp4gemm", None)
     if seen is not None and seen.known and not _profiler._is_profiler_enabled and (
             seen.is_of(scales, tensor_scale, kind)):
@@ -62,8 +63,8 @@ def _at_once(x: torch.Tensor, codes: torch.Tensor, scales: torch.Tensor,
     return _by_dispatcher(x, codes, scales, tensor_scale, bias, kind, activation)
 
 
-# What a call of the operator in Python calls, compiled code's too; a version of torch that calls
-# something else takes the way that it has.
+# torch calls _op if Python code or compiled code calls the operator. It is replaced here. In a
+# version of torch that calls another function, this has no effect, and calls are slower.
 _by_dispatcher = _operator._op
 _operator._op = _at_once
 
@@ -76,7 +77,7 @@ def _linear_meta(x: torch.Tensor, codes: torch.Tensor, scales: torch.Tensor,
 
 
 def _cast_for(device: str) -> Any:
-    """The operator under autocast, as nvfp4gemm::mm is cast."""
+    """The operator under autocast, with the same rules as nvfp4gemm::mm."""
     def cast(x: torch.Tensor, *others: Any) -> torch.Tensor:
         dtype = torch.get_autocast_dtype(device)
         if x.is_floating_point() and x.dtype != torch.float64:
@@ -91,7 +92,8 @@ for _device, _key in (("cuda", "AutocastCUDA"), ("cpu", "AutocastCPU")):
 
 
 def _batched(info: Any, in_dims: Sequence[int | None], *arguments: Any) -> tuple[Any, Any]:
-    """One product where x alone has the batch, as its leading dimension."""
+    """The batching rule of torch.vmap: one product, with the batch as a leading dimension of x, if
+    only x is batched; else one product for each member."""
     if in_dims[0] is None or any(dim is not None for dim in in_dims[1:]):
         return one_by_one(torch.ops.nvfp4gemm.linear)(info, in_dims, *arguments)
     return _operator(arguments[0].movedim(in_dims[0], 0), *arguments[1:]), 0
@@ -104,22 +106,23 @@ count_flops("linear", 1, lambda arguments: int(arguments[0][-1]))
 
 
 def linear(x: Any, weight: Any, bias: Any, activation: str | None) -> Any:
-    """The product; None where it is to be traced as another one is. Each name that is read here is
-    a guard of the compiled code, so there are as few of them as there can be."""
+    """Returns the product, or None if it must be traced in the general way, as nvfp4gemm::mm. Each
+    name that this function reads is a guard of the compiled code, so it reads as few as
+    possible."""
     try:
         if weight.pre_quant_scale is not None or x.shape[-1] != weight._k or x.ndim < 2 or (
                 x.device != weight._codes.device) or x.requires_grad:
             return None
         if bias is not None and (bias.device != x.device or bias.requires_grad):
             return None
-    except AttributeError:  # of something that is no tensor, or no Packed
+    except AttributeError:  # x or bias is no tensor, or weight is no Packed
         return None
     return _operator(x, weight._codes, weight._scales, weight._scale_tensor, bias, weight._kind,
                      activation)
 
 
 def layer(self: Any, x: Any) -> Any:
-    """linear() of a layer; None where it is to be traced as another one is."""
+    """linear() for a layer; None if it must be traced in the general way."""
     packed, buffers, parameters = self._packed, self._buffers, self._parameters
     if packed is None or self.quantize_input or packed._scales is not buffers["scales"] or (
             packed._scale_tensor is not None and (

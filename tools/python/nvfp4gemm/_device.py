@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""The calls on torch tensors of a GPU: plans kept per shape, torch's memory and current stream.
+"""The calls on torch tensors of a GPU. They use torch's allocator and its current stream, and cache
+plans.
 
-A plan holds everything but addresses, so that a call that was seen before fills a struct of
-addresses and launches. Nothing here synchronises, and torch's allocator orders the reuse of a
-workspace by the stream.
+A plan contains everything except addresses. If a plan is cached, a call fills a struct with
+addresses and launches. Nothing here synchronises. A workspace can be freed right after the launch,
+since torch's allocator reuses memory in stream order.
 """
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ from nvfp4gemm._arrays import Torch
 from nvfp4gemm._gemm import codes_ld, describe, describe_grouped, group_alphas
 from nvfp4gemm._matrix import Matrix, constant_and_tensor, layout_number, row_bytes, scale_bytes
 
-_MOST_PLANS = 4096  # then the oldest goes; a plan is about a kilobyte
+_MOST_PLANS = 4096  # a new plan then replaces the oldest; a plan takes about 1 KB
 _TORCH = {number: Torch.dtype(number) for number in (abi.F16, abi.BF16, abi.F32)}
 _plans: dict[Any, Any] = {}
 _quantizers: dict[Any, _Quantizer] = {}
 _ready: set[int] = set()
 _thread = threading.local()
 _no_addresses = bytes(abi.GemmAddressesFields())
-# What torch's own compiled code asks; the public way makes an object of each answer.
+# torch's own compiled code calls these. The public functions are slower, since they make objects.
 _current_device = torch._C._cuda_getDevice
 _stream_of = torch._C._cuda_getCurrentRawStream
 
@@ -36,7 +37,8 @@ def _empty_of_torch(size: Sequence[int], _stride: Sequence[int],
     return torch.empty(size, dtype=dtype, device="cuda")
 
 
-# size, contiguous strides, dtype: on the current device. By it torch's compiled code allocates.
+# _empty(size, contiguous strides, dtype) allocates on the current device. torch's compiled code
+# uses this function, too.
 try:
     from torch._C._dynamo.guards import (  # type: ignore[attr-defined]
         _empty_strided_cuda as _empty)
@@ -50,7 +52,8 @@ def _capability(device: Any) -> int:
 
 
 class _Plan:
-    """Lives as long as somebody runs it, even when it was dropped from the table meanwhile."""
+    """A plan of the library. It stays valid as long as somebody uses it, even after it was dropped
+    from the cache."""
 
     def __init__(self, desc: Any, capability: int) -> None:
         self._make(desc, abi.workspace_bytes(desc, capability), abi.lib.nvfp4_gemm_plan_create,
@@ -71,12 +74,12 @@ class _Plan:
 
 
 def _enter(device: Any) -> bool:
-    """True if the device is the current one, and its context this thread's; its kernels are loaded,
-    so that a stream under capture need not."""
+    """Makes the device usable by this thread and loads its kernels, so that this does not happen
+    during a capture. Returns False if the device is not the current one."""
     if device != _current_device():
         return False
     if getattr(_thread, "ready", None) != device:
-        torch.cuda.mem_get_info(device)  # a thread without a context gets the device's
+        torch.cuda.mem_get_info(device)  # makes the device's context current in this thread
         if device not in _ready:
             abi.check(abi.lib.nvfp4_prepare())
             _ready.add(device)
@@ -96,8 +99,8 @@ def _keep(key: Any, plan: Any) -> Any:
 
 
 def _signature(packed: Matrix) -> tuple[Any, ...]:
-    """What a plan depends on in a Matrix, made once: where it lies, shape, layout, what scales
-    it."""
+    """The key of a Matrix for plans, computed once: device, shape, strides, layout, format and the
+    kind of its tensor scale."""
     try:
         return packed._signature
     except AttributeError:
@@ -110,7 +113,8 @@ def _signature(packed: Matrix) -> tuple[Any, ...]:
 
 
 def _lend(plan: Any, to: Any) -> torch.Tensor:
-    """Memory for the plan's workspace, which the caller keeps until it has launched."""
+    """Allocates the plan's workspace and puts its address into `to`. The caller keeps the result
+    until it has launched."""
     workspace = _empty((plan.workspace_bytes,), (1,), torch.uint8)
     to.workspace, to.workspace_bytes = workspace.data_ptr(), plan.workspace_bytes
     return workspace
@@ -128,15 +132,15 @@ def _key(a: Any, b: Matrix, m: int, result: Any, bias: torch.Tensor | None,
 
 def kept_plan(a: Any, b: Matrix, m: int, type_: int | None, bias: torch.Tensor | None,
               numbers: Any) -> Any:
-    """That of mm() with these, if it is still there."""
+    """The plan that mm() would use for these operands if it is still cached, else None."""
     return _plans.get(_key(a, b, m, type_, bias, None, numbers))
 
 
 def mm(a: Any, b: Matrix, m: int, type_: int, bias: torch.Tensor | None, c: torch.Tensor | None,
        d: Any, order: int, numbers: Any, gate: Any = None,
        maxima: Any = None) -> torch.Tensor:
-    """Into d, or a new d of that type. The key of a plan has all of `numbers` and of the gate's,
-    whatever they are."""
+    """Computes the product into d, or into a new tensor of that type. All of numbers, and all
+    numbers of the gate, are part of the plan's key."""
     codes = b.codes
     index = codes.get_device()
     if not _enter(index):
@@ -192,7 +196,7 @@ def mm(a: Any, b: Matrix, m: int, type_: int, bias: torch.Tensor | None, c: torc
 
 
 class _GroupedPlan(_Plan):
-    """Of a description of all groups, which is read when the plan is made."""
+    """A plan for the description of all groups, which is read only when the plan is made."""
 
     def __init__(self, desc: Any, groups: Any, capability: int) -> None:
         size = abi.c_uint64()
@@ -208,14 +212,15 @@ def _key_of_groups(a: Any, b: Any, d: torch.Tensor, order: int, bias: torch.Tens
 
 def kept_grouped_plan(a: Any, b: Any, d: torch.Tensor, bias: torch.Tensor | None, numbers: Any,
                       rows_hint: int) -> Any:
-    """That of grouped() with these, if it is still there, and nothing is multiplied before it."""
+    """The plan that grouped() would use for these operands if it is still cached and no scales have
+    to be multiplied first; else None."""
     if group_alphas((a, b, None, None, None, None, numbers))[0] is not b.group_scales:
         return None
     return _plans.get(_key_of_groups(a, b, d, abi.ROW_MAJOR, bias, numbers, rows_hint))
 
 
 def grouped(operands: Any, ends: torch.Tensor, rows_hint: int, gate: Any = None) -> Any:
-    """Into d of operands, which are describe()'s."""
+    """Computes the grouped product into d. operands are the first arguments of describe()."""
     a, b, d, order, bias, _, numbers = operands
     index = b.codes.get_device()
     if not _enter(index):
@@ -234,7 +239,7 @@ def grouped(operands: Any, ends: torch.Tensor, rows_hint: int, gate: Any = None)
     key = _key_of_groups(a, b, d, order, bias, numbers, rows_hint)
     if gate is not None:
         key += (_signature(gate.b2), _of(gate.bias2), *gate[2:])
-    alphas = of_b, of_b2 = group_alphas(operands, gate)  # kept until the launch
+    alphas = of_b, of_b2 = group_alphas(operands, gate)  # must live until the launch
     plan = _plans.get(key)
     if plan is None:
         plan = _keep(key, _GroupedPlan(
@@ -266,8 +271,8 @@ def grouped(operands: Any, ends: torch.Tensor, rows_hint: int, gate: Any = None)
 
 
 class _Quantizer:
-    """What calls with the same sizes share: the descriptor without addresses, and what they
-    allocate."""
+    """What quantize() calls with the same sizes share: the descriptor without addresses, and the
+    sizes of allocations."""
 
     def __init__(self, rows: int, k: int, x_ld: int, x_dtype: torch.dtype, scale_layout: str,
                  mode: int, format: str, rule: int) -> None:
@@ -302,7 +307,7 @@ def _mode_of(tensor_scale: Any) -> int:
 
 def quantize(x: torch.Tensor, tensor_scale: Any, scale_layout: str, format: str,
              rule: int) -> tuple[Any, ...]:
-    """(codes, scales, rows, k, tensor_scale, scale_layout, format) of x."""
+    """Quantizes x. Returns (codes, scales, rows, k, tensor_scale, scale_layout, format)."""
     index = x.get_device()
     if not _enter(index):
         with torch.cuda.device(index):
@@ -325,7 +330,7 @@ def quantize(x: torch.Tensor, tensor_scale: Any, scale_layout: str, format: str,
         elif mode == abi.SCALE_BY_ROW_AMAX:
             tensor_scale = _empty((rows,), (1,), torch.float32)
         if mode != abi.SCALE_ON_DEVICE and not x.numel():
-            tensor_scale.fill_(1.0)  # of what has no elements the library writes nothing
+            tensor_scale.fill_(1.0)  # the library writes none for an empty x
         to.tensor_scale_device = tensor_scale.data_ptr()
     status = abi.lib.nvfp4_quantize(to, _stream_of(index))
     if status:
@@ -355,7 +360,7 @@ def dequantize(packed: Matrix, number: int) -> torch.Tensor:
 
 
 def pack(name: str, desc: Any, memory: torch.Tensor) -> Any:
-    """nvfp4_pack_weights or nvfp4_unpack_weights of the addresses in desc, on memory's device."""
+    """Calls nvfp4_pack_weights or nvfp4_unpack_weights, as `name` says, on the device of memory."""
     index = memory.get_device()
     if not _enter(index):
         with torch.cuda.device(index):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""tools/nvfp4/dialects.def, the table of how other programs store NVFP4 weights, which the command
-line reads, too."""
+"""Reads tools/nvfp4/dialects.def, the table of the ways in which other programs store NVFP4
+weights. The command line reads it, too."""
 from __future__ import annotations
 
 import ast
@@ -61,5 +61,6 @@ GGUF_TYPES = {number: (name, elements, size)
 
 
 def layer_pattern(name: str) -> re.Pattern[str]:
-    """A regular expression for a name with # for a number, perhaps after a prefix."""
+    """A regular expression for the name of a layer, in which # stands for a number. The name may
+    have a prefix."""
     return re.compile(r"(?:.*\.)?" + re.escape(name).replace(r"\#", r"\d+"))

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""The one way in for what a caller passes. Each function here returns an operand that the library
-can take by its address: the caller's array itself, or a copy of an input whose elements lie
-otherwise. What is neither raises, with the name that the caller knows it by.
+"""Checks the arrays that a caller passes. Each method of Door returns an array that the library can
+read or write by its address: the caller's array, or a copy of an input that the library cannot read
+directly. If neither is possible, it raises TypeError or ValueError with the argument's name.
 
-An array is used as it is where its elements have a type that the operand may have, in this
-machine's order of bytes, in memory that holds all of them, at steps and addresses that the library
-takes. Strides of any other kind, a foreign order of bytes and a pending negation are copied where
-an operand is read, and refused where it is written."""
+An array is used without a copy if its type is allowed, its byte order is this machine's, its memory
+holds all its elements, and the library accepts its strides and alignment. An input with other
+strides, a foreign byte order or a pending negation (torch's neg bit) is copied; such an output is
+refused.
+"""
 from __future__ import annotations
 
 import math
@@ -25,19 +26,20 @@ _NAMES = {abi.F16: "float16", abi.BF16: "bfloat16", abi.F32: "float32"}
 
 
 def ld_of(shape: Sequence[int], strides: Sequence[int], order: int) -> int | None:
-    """The leading dimension of a matrix in that order; None where it has none."""
+    """The leading dimension, in elements, of a matrix in that order; None if the strides do not
+    have that order."""
     (m, n), (down, across) = shape, strides
     if order == abi.COLUMN_MAJOR:
         (m, n), (down, across) = (n, m), (across, down)
     if m == 0 or n == 0:
-        return n  # the strides of what has no elements mean nothing
+        return n  # strides do not matter if there are no elements
     if n > 1 and across != 1 or m > 1 and down < n:
         return None
     return down if m > 1 else n
 
 
 def number(x: Any, what: str) -> float:
-    """A float; what would have to be read from a device is no number."""
+    """Returns x as a float. Device tensors are refused, since reading them would synchronise."""
     if type(x) is float:
         return x
     if isinstance(x, numbers.Real):
@@ -46,16 +48,17 @@ def number(x: Any, what: str) -> float:
 
 
 def flag(x: Any, what: str) -> bool:
-    """A bool: "no" and an array of several are neither True nor False."""
+    """Returns x as a bool. Anything but a bool of Python or NumPy is refused."""
     if x is True or x is False:
         return x
-    if type(x).__name__ in ("bool", "bool_") and not getattr(x, "ndim", 0):  # NumPy's
+    if type(x).__name__ in ("bool", "bool_") and not getattr(x, "ndim", 0):  # of NumPy
         return bool(x)
     raise TypeError(f"{what} is {x!r}; expected True or False")
 
 
 def tensor_scale(x: Any, what: str) -> float:
-    """A number as a tensor scale, which float32 holds and which is no less than 0."""
+    """Returns x as a tensor scale. Raises ValueError unless it is finite in float32 and not
+    negative, and not rounded to 0."""
     x = float(x)
     held = c_float(x).value
     if not math.isfinite(held) or x < 0 or held == 0 != x:
@@ -71,7 +74,7 @@ def whole(x: Any, what: str) -> int:
 
 
 def size(x: Any, what: str) -> int:
-    """An integer that a matrix may have rows or columns of."""
+    """Returns x as an int. Raises unless it is a valid number of rows or columns."""
     x = whole(x, what)
     if not 0 <= x < 1 << 31:
         raise ValueError(f"{what} is {x}; expected 0 to {(1 << 31) - 1}")
@@ -84,7 +87,8 @@ def _words(types: Sequence[int]) -> str:
 
 
 def _fit(shape: Sequence[int], rows: int | None) -> bool:
-    """Whether tensor scales of that shape can be those of `rows`, or of groups of them."""
+    """Whether tensor scales of that shape fit a matrix with `rows` rows: one for each row, or one
+    for each group of rows."""
     if rows is None or len(shape) != 1:
         return False
     count = shape[0]
@@ -92,7 +96,7 @@ def _fit(shape: Sequence[int], rows: int | None) -> bool:
 
 
 def rows_of(x: Array, what: str) -> tuple[int, int]:
-    """(rows, columns) of x [..., columns], its leading dimensions as one."""
+    """(rows, columns) of x [..., columns], whose leading dimensions count as one."""
     if x.ndim < 2:
         raise ValueError(f"{what} is {tuple(x.shape)}; expected two dimensions or more")
     return math.prod(x.shape[:-1]), x.shape[-1]
@@ -104,8 +108,8 @@ def matrix(x: Array, what: str) -> Array:
 
 
 class Door:
-    """For the operands of one call, all of one package's arrays and on one device: those of the
-    array that `beside` names."""
+    """Checks the operands of one call. All of them must be of the same array package and on the
+    same device as the first one, which messages call `beside`."""
     __slots__ = ("arrays", "device", "gpu", "beside")
 
     def __init__(self, first: Any, beside: str) -> None:
@@ -115,7 +119,8 @@ class Door:
             raise ValueError(f"{beside} lies on {self.device}; expected the CPU or a CUDA device")
 
     def value(self, x: Any, what: str) -> float:
-        """A float: x itself, or the only element of an array. Waits for a device."""
+        """Returns x, a number or an array of one element, as a float. This waits for the device of
+        an array."""
         if isinstance(x, numbers.Real):
             return float(x)
         x = self.array(x, what)
@@ -123,11 +128,11 @@ class Door:
             raise ValueError(f"{what} is {tuple(x.shape)}; expected a number or one element")
         try:
             return float(self.arrays.item(x))
-        except (TypeError, ValueError):  # of complex numbers, fields or letters
+        except (TypeError, ValueError):  # complex numbers, structures or text
             raise TypeError(f"{what} is of {x.dtype}; expected a real number") from None
 
     def together(self, x: Any, what: str) -> None:
-        """Raises where x is of another package or on another device than the others."""
+        """Raises if x is of another array package, or on another device, than the first operand."""
         arrays = arrays_of(x, what)
         if arrays is not self.arrays:
             raise TypeError(f"{what} is of {arrays.NAME}, {self.beside} of {self.arrays.NAME}; "
@@ -137,7 +142,8 @@ class Door:
                 f"{what} lies on {arrays.device(x)}, {self.beside} on {self.device}")
 
     def array(self, x: Any, what: str) -> Array:
-        """x, which is nothing but its elements, with memory for all of them, beside the others."""
+        """Returns x after general checks: it is neither masked nor sparse, its memory holds all its
+        elements, and package and device match the first operand."""
         self.together(x, what)
         arrays = self.arrays
         x = arrays.plain(x, what)
@@ -153,18 +159,20 @@ class Door:
         return x
 
     def _dense(self, x: Array, types: Sequence[int]) -> bool:
-        """Whether x is what most operands are, so that no more needs to be asked."""
+        """A fast check: whether x is a plain contiguous array of an allowed type, so that no other
+        check is needed."""
         return self.arrays.dense(x, self.device) and self.arrays.type_of(x.dtype) in types
 
     def _aligned(self, x: Array, unit: int) -> bool:
-        """Whether the library can read x's elements where they are."""
+        """Whether byte order and alignment allow the library to read x without a copy."""
         return self.arrays.in_order(x) and self.arrays.address(x) % unit == 0
 
     def matrix(self, x: Array, what: str, types: Sequence[int] = _FLOATS, *,
                unit: int | None = None, ld_unit: int = 1) -> Array:
-        """x [..., k] to be read row by row, as [rows, k]. A leading dimension is a multiple of
-        `ld_unit` elements, and on a GPU an address one of `unit` bytes."""
-        if self._dense(x, types) and x.ndim >= 2:  # a k that is no multiple of ld_unit fits no b
+        """Returns the input x [..., k] as a row-major [rows, k]. Its leading dimension is a
+        multiple of `ld_unit` elements and, on a GPU, its address a multiple of `unit` bytes."""
+        # A k that is not a multiple of ld_unit needs no check: it is refused because no b has it.
+        if self._dense(x, types) and x.ndim >= 2:
             return x if x.ndim == 2 else x.reshape(rows_of(x, what))
         x = self.floats(x, what, types)
         shape = rows_of(x, what)
@@ -178,7 +186,7 @@ class Door:
         return x
 
     def addend(self, x: Array, what: str, rows: int, columns: int, order: int) -> Array:
-        """x [..., columns] to be read in that order, as [rows, columns]."""
+        """Returns the input x [..., columns] as [rows, columns] in that order."""
         x = self.floats(x, what)
         if x.ndim < 2 or rows_of(x, what) != (rows, columns):
             raise ValueError(f"{what} is {tuple(x.shape)}, expected ({rows}, {columns})")
@@ -202,7 +210,7 @@ class Door:
         return x
 
     def vectors(self, x: Array, what: str, groups: int, n: int) -> Array:
-        """[n] of all groups; or [groups, n], one after the other."""
+        """Returns x, which is [n] for all groups or a contiguous [groups, n]."""
         if getattr(x, "ndim", 1) != 2:
             return self.vector(x, what, n)
         x = self.floats(x, what)
@@ -213,7 +221,8 @@ class Door:
         return x
 
     def result(self, x: Array, what: str, rows: int, columns: int) -> tuple[Array, int]:
-        """(x [..., columns] as [rows, columns] to be written where it is, its order)."""
+        """Returns (the output x [..., columns] as [rows, columns] on the same memory, its
+        order)."""
         if self._dense(x, _FLOATS) and x.shape == (rows, columns) and self.arrays.writable(x):
             return x, abi.ROW_MAJOR
         x = self.floats(x, what)
@@ -236,7 +245,7 @@ class Door:
                          "contiguous, and must not share elements")
 
     def maxima(self, x: Array, what: str, n: int) -> Array:
-        """float32 [n], one after the other, to be added to where it is."""
+        """Returns x, a contiguous float32 [n] that the library updates in place."""
         x = self.floats(x, what, (abi.F32,))
         if tuple(x.shape) != (n,):
             raise ValueError(f"{what} is {tuple(x.shape)}, expected ({n},)")
@@ -248,7 +257,8 @@ class Door:
         return x
 
     def _merged(self, x: Array, what: str, shape: tuple[int, int]) -> Array:
-        """x with its leading dimensions as one, in place: a copy would be written instead."""
+        """x with its leading dimensions as one, on the same memory. A reshape that copies is
+        refused, since the library would write into the copy."""
         if x.ndim == 2 or 0 in x.shape:
             return x.reshape(shape)
         strides, step = self.arrays.strides(x), None
@@ -261,7 +271,8 @@ class Door:
         return x.reshape(shape)
 
     def codes(self, x: Array, what: str, rows: int, k: int) -> Array:
-        """uint8 [rows, k / 2 or more] whose rows are contiguous."""
+        """Returns codes, uint8 [rows, k / 2 or more]. Each row is contiguous and starts at a
+        multiple of 16 bytes."""
         x = self._bytes(x, what)
         if x.ndim != 2 or x.shape[0] != rows or 2 * x.shape[1] < k:
             raise ValueError(f"{what} are {tuple(x.shape)}; expected ({rows}, {k // 2}) or more "
@@ -272,7 +283,8 @@ class Door:
         return x
 
     def scale_bytes(self, x: Array, what: str, bytes_: int, whose: str) -> Array:
-        """So many UE4M3 or UE8M0 as uint8 or of a type of their own, as bytes."""
+        """Returns bytes_ scales, UE4M3 or UE8M0, as uint8. They may have uint8 or torch's own
+        types."""
         x = self.array(x, what)
         if not self.arrays.is_bytes(x.dtype) and not str(x.dtype).endswith(
                 ("float8_e4m3fn", "float8_e8m0fnu")):
@@ -283,7 +295,7 @@ class Door:
         return self.arrays.as_bytes(x)
 
     def scales(self, x: Array, what: str, bytes_: int, whose: str) -> Array:
-        """uint8, so many bytes, one after the other."""
+        """Returns scales as a contiguous uint8 [bytes_]."""
         x = self._bytes(x, what)
         if self.arrays.size(x) != bytes_:
             raise ValueError(f"{what} are {tuple(x.shape)}, {self.arrays.size(x)} bytes; expected "
@@ -295,8 +307,8 @@ class Door:
         return flat
 
     def ends(self, x: Array, what: str, n: int) -> Array:
-        """int32 [n], one after the other, of int32 or int64 [n], or of [n + 1] where a 0 comes
-        first."""
+        """Returns the ends of groups as a contiguous int32 [n]. x is int32 or int64 and has n
+        elements, or n + 1 of which the first is 0."""
         x = self.array(x, what)
         wide = self.arrays.is_int64(x.dtype)
         if not wide and not self.arrays.is_int32(x.dtype):
@@ -312,7 +324,7 @@ class Door:
             x = self.arrays.as_int32(x)
         if n > 1 and self.arrays.strides(x)[0] != 1 or not self._aligned(x, 4):
             x = self.arrays.copy(x)
-        if not self.gpu:  # where only a kernel could look, nothing does
+        if not self.gpu:  # on a GPU the values are not checked
             self._rising(x, what)
         return x
 
@@ -326,7 +338,7 @@ class Door:
             last = end
 
     def bytes(self, x: Array, what: str) -> Array:
-        """uint8 of any shape and strides, which are the caller's to look at."""
+        """Returns x, uint8 of any shape and strides. The caller checks those."""
         return self._bytes(x, what)
 
     def _bytes(self, x: Array, what: str) -> Array:
@@ -336,14 +348,15 @@ class Door:
         return x
 
     def scale(self, x: Any, what: str, rows: int | None = None) -> Any:
-        """A float, or an array of one float32; or one dimension of them, one for each of `rows` or
-        for each of equal groups of rows."""
+        """Returns a tensor scale: a float; an array of one float32; or float32 with one dimension,
+        with one element for each row or for each group of equally many rows."""
         return self._scale(x, what, lambda shape: _fit(shape, rows), "" if rows is None else (
             f", or {rows} of them, or one for each {abi.SCALE_COLUMNS} rows or a multiple of it "
             "that divides them"))
 
     def scale_of_groups(self, x: Any, what: str, groups: int) -> Any:
-        """A float, or an array of one float32; or [groups] of them."""
+        """Returns the tensor scale of a Stack: a float, an array of one float32, or float32
+        [groups]."""
         return self._scale(x, what, lambda shape: shape == (groups,), f", or {groups} of them")
 
     def _scale(self, x: Any, what: str, fits: Callable[[tuple[int, ...]], bool], many: str) -> Any:

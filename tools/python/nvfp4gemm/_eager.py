@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The calls at once, not as operators of torch: operands come through the door, and an engine
-computes. What lies on a GPU is computed there by nvfp4gemm._device; the rest on the CPU, by the
-library's reference."""
+"""Eager calls, which are not torch operators. Door checks the operands. Then nvfp4gemm._device
+computes on a GPU, or the library's reference on the CPU."""
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ def float_type(arrays: Arrays, dtype: Any, what: str) -> int:
 
 def quantize(x: Array, tensor_scale: Any, scale_layout: str, format: str,
              scale_rule: str | None) -> tuple[Any, ...]:
-    """(codes, scales, rows, k, tensor_scale, scale_layout, format) of x."""
+    """Quantizes x. Returns (codes, scales, rows, k, tensor_scale, scale_layout, format)."""
     layout_number(scale_layout)
     block_of(format)
     rule = number_of(scale_rule, abi.SCALE_RULES, "scale_rule")
@@ -52,15 +51,15 @@ def quantize(x: Array, tensor_scale: Any, scale_layout: str, format: str,
     desc = _quantizer(arrays, x, codes, scales, scale_layout, k, format)
     desc.scale_rule = rule
     if isinstance(tensor_scale, str):
-        tensor_scale = arrays.full(rows, 1.0, x)  # of rows without elements nothing is written
+        tensor_scale = arrays.full(rows, 1.0, x)  # the library writes none if k is 0
         desc.tensor_scale_mode = abi.SCALE_BY_ROW_AMAX
         desc.tensor_scale_device = arrays.address(tensor_scale)
     else:
         if tensor_scale is None:
-            # 1 where the quotient is 0 in fp32, as on a GPU.
+            # 1 if the quotient is 0 in fp32, as on a GPU.
             tensor_scale = c_float(arrays.largest_finite(x) / 2688).value or 1.0
         desc.tensor_scale = tensor_scale = c_float(door.value(tensor_scale, "tensor_scale")).value
-        if format == "nvfp4" and not rule:  # in half the time
+        if format == "nvfp4" and not rule:  # this function takes half the time
             abi.check(abi.lib.nvfp4_quantize_host(
                 desc.x, k, rows, k, tensor_scale, desc.codes, desc.codes_ld, desc.scales,
                 desc.scale_layout))
@@ -71,8 +70,8 @@ def quantize(x: Array, tensor_scale: Any, scale_layout: str, format: str,
 
 def _quantizer(arrays: Arrays, x: Array, codes: Array, scales: Array, scale_layout: str, k: int,
                format: str = "nvfp4") -> Any:
-    """The descriptor of x [rows, k] in float32 on the CPU and its codes and scales, but for the
-    tensor scale."""
+    """The descriptor for x [rows, k] of float32 on the CPU, its codes and its scales. tensor_scale
+    is left at 1."""
     return abi.QuantizeDescFields(
         rows=x.shape[0], k=k, x=arrays.address(x), x_ld=k, x_type=abi.F32,
         codes=arrays.address(codes), codes_ld=2 * row_bytes(k), scales=arrays.address(scales),
@@ -86,7 +85,7 @@ def dequantize(packed: Matrix, dtype: Any = None) -> Array:
     door = Door(packed.codes, "codes")
     arrays = door.arrays
     type_ = abi.F32 if dtype is None else float_type(arrays, dtype, "dtype")
-    if type(packed.tensor_scale) is float and packed.tensor_scale == 0:  # no quantizer's
+    if type(packed.tensor_scale) is float and packed.tensor_scale == 0:  # the library refuses 0
         zeros = arrays.full(packed.rows * packed.k, 0.0, packed.codes).reshape(packed.shape)
         return zeros if type_ == abi.F32 else arrays.cast(zeros, type_)
     if door.gpu:
@@ -140,7 +139,8 @@ def with_scales(packed: Any, scale_layout: str) -> Any:
 
 def _convert(door: Door, name: str, plain: Sequence[Array], ld: int, memory: Array, of: Matrix,
              packing: int, scale_layout: str) -> None:
-    """nvfp4_pack_weights or nvfp4_unpack_weights of (codes, scales) and the packed memory."""
+    """Calls nvfp4_pack_weights or nvfp4_unpack_weights, as `name` says, for plain = (codes, scales)
+    and the packed memory."""
     codes, scales = (door.arrays.address(x) for x in plain)
     count = of.matrices
     rows = of.rows // count
@@ -167,7 +167,7 @@ def _packed(packed: Any, packing: str) -> Any:
 
 
 def _unpacked(packed: Any, scale_layout: str) -> Any:
-    """In that layout, or in another packing."""
+    """Converts a packed matrix to that scale layout, or to another packing."""
     layout = "128x4" if scale_layout in abi.PACKINGS else scale_layout
     door = Door(packed.scales, "scales")
     arrays, (rows, k) = door.arrays, packed.shape
@@ -196,8 +196,8 @@ def _same(one: object, other: object, what: str, names: Sequence[str]) -> None:
 
 def beside(door: Door, b: Matrix, n: int, bias: Any, gate: Gate, name: str,
            groups: int | None = None) -> Gate:
-    """The gate, its operands through the door: the library reads b2 as it does b, which has n
-    columns of the result, and bias2 as bias."""
+    """Returns the gate with checked operands. The library assumes that b2 has the shape and layout
+    of b, and bias2 those of bias."""
     b2, names = gate.b2, ("gate", name)
     door.together(b2.codes, name)
     if not door.gpu:
@@ -225,8 +225,8 @@ def beside(door: Door, b: Matrix, n: int, bias: Any, gate: Gate, name: str,
 
 
 def with_floats(numbers: Numbers) -> Numbers:
-    """Numbers whose alpha and beta are floats, so that equal ones are one key of a plan, and whose
-    words are some of the library's."""
+    """Returns numbers with alpha and beta as floats, so that equal numbers give the same plan key.
+    Raises unless activation and launch are known words."""
     number_of(numbers.activation, abi.ACTIVATIONS, "activation")
     number_of(numbers.launch, abi.LAUNCHES, "launch")
     alpha, beta = number(numbers.alpha, "alpha"), number(numbers.beta, "beta")
@@ -238,9 +238,10 @@ def with_floats(numbers: Numbers) -> Numbers:
 def mm(a: Any, b: Matrix, out_dtype: DType | None, bias: Array | None, c: Array | None,
        out: Array | None, numbers: Numbers, names: Sequence[str] = ("a", "b"),
        gate: Gate | None = None, maxima: Maxima | None = None) -> Array:
-    """`names` are what the caller calls a and b, and the b2 of a Gate."""
+    """Computes mm() or, with a Gate, gated_linear(). names has the caller's names of a, of b and of
+    the Gate's b2, for messages."""
     door = b.door(names[1])
-    if not door.gpu:  # there, the engine looks when it takes the addresses
+    if not door.gpu:  # on a GPU, _device does this when it reads the addresses
         b = b.current()
     arrays, n, leading = door.arrays, b.rows, None
     if isinstance(a, Matrix):

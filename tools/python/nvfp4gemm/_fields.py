@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""host/problem/fields.def: a row for each field of the library's descriptors."""
+"""Reads host/problem/fields.def, which has a row for each field of the library's descriptors."""
 from __future__ import annotations
 
 import re
@@ -22,8 +22,8 @@ _TYPES: dict[str, Any] = {
 class Field(NamedTuple):
     kind: str
     name: str
-    when: set[str]  # conditions
-    python: str  # the argument that sets it; "_": none
+    when: set[str]  # the conditions under which the field counts
+    python: str  # the Python argument that sets the field; "_" if there is none
 
 
 def _rows() -> dict[str, list[Field]]:
@@ -39,14 +39,14 @@ _ALL = _rows()
 
 
 def types_of(struct: str) -> list[tuple[str, Any]]:
-    """[(field, its type)] for ctypes. The struct is GEMM, ADDRESS, GROUPED, QUANTIZE, FUSED or
-    PACK."""
+    """[(field, its type)] for ctypes. struct is GEMM, ADDRESS, GROUPED, QUANTIZE, FUSED or PACK."""
     return [(row.name, _TYPES[row.kind]) for row in _ALL[struct]]
 
 
 def numbers(gated: bool) -> dict[str, str]:
-    """{argument of Python's functions: field} of those fields of a product that hold a number or a
-    word, in the struct's order: those that a gated product alone has, or those of all."""
+    """{argument of a Python function: field of the GemmDesc} for fields that hold a number or a
+    choice, in the struct's order. gated: only the fields of gated products; otherwise only the
+    fields of all products."""
     kinds = "number", "enumeration", "choice", "flag"
     return {row.python: row.name for row in _ALL["GEMM"]
             if row.kind in kinds and row.python != "_" and ("gated" in row.when) == gated}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Tensors in safetensors and GGUF files: their headers, checked before anything is believed, and
-their bytes. Needs no package. A header is read once, and a tensor's bytes are read once."""
+"""Reads tensors from safetensors and GGUF files. Headers are validated before use. Each header, and
+the bytes of each tensor, are read once. Needs no other package."""
 from __future__ import annotations
 
 import os
@@ -17,7 +17,8 @@ _READERS = {".safetensors": _safetensors.read_header, ".gguf": _gguf.read_header
 
 
 class Tensor(NamedTuple):
-    """Where a tensor is. dtype as the file calls it, shape with the fastest dimension last."""
+    """Where a tensor is. dtype is the file's word for the type; the last dimension of shape is the
+    fastest."""
 
     name: str
     file: str
@@ -28,17 +29,19 @@ class Tensor(NamedTuple):
 
 
 class Checkpoint:
-    """The headers of a file, or of those in a folder, by the folder's indexes where it has some.
+    """The headers of one file, or of all files in a folder. If the folder has indexes, they decide
+    which file a tensor comes from.
 
-    tensors     {name: Tensor}; of several with a name, the one in the file that an index names
-    metadata    {file: what its header says beside tensors}
-    twice       {name: the files that have it}, where no index decides
-    lost        {name: Lost}, which an index names and that are not there
-    stray       files that no index names
-    index       the indexes' paths, in a sentence
-    transforms  what the configurations say of layers
-    broken      [FormatError], one for each file that is not what its name says
-    missing     [FormatError], one for each file that an index names and that is not there
+    tensors     {name: Tensor}. If several files have a tensor of the same name, the one in the file
+                that an index names
+    metadata    {file: the metadata in its header}
+    twice       {name: the files that have it}, if no index decides
+    lost        {name: Lost} for the tensors that an index names and that are missing
+    stray       the files that no index names
+    index       the paths of the indexes, as text
+    transforms  what the configuration files declare about transforms of layers
+    broken      a FormatError for each file whose content is not valid for its extension
+    missing     a FormatError for each missing file that an index names
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,7 +83,8 @@ class Checkpoint:
             self.tensors[name] = Tensor(name, file, *entry[1:])
 
     def _lose(self, files: Sequence[str], index: _folder.Index) -> list[FormatError]:
-        """Fills lost, and twice where two indexes differ; a FormatError for each missing file."""
+        """Fills lost and, if two indexes differ, twice. Returns a FormatError for each missing
+        file."""
         known = {os.path.basename(file) for file in files}
         missing: dict[str, str] = {}
         for name, (path, file) in index.files.items():
@@ -113,7 +117,7 @@ def _files_in(path: Path) -> list[str]:
 
 
 class Reader:
-    """The bytes of tensors. A file is opened once, and closed by close()."""
+    """Reads the bytes of tensors. Each file is opened once and closed by close()."""
 
     def __init__(self) -> None:
         self._opened: dict[str, BufferedReader] = {}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What a checkpoint's folder says of its files: which of them has a tensor (an index), and which
-layers have a transform before or after their product (a configuration)."""
+"""Reads what a checkpoint's folder says about its files: which file has a tensor (an index), and
+which layers have a transform before or after their product (a configuration)."""
 from __future__ import annotations
 
 import os
@@ -13,12 +13,13 @@ from nvfp4gemm._safetensors import FormatError, parse_json
 _MAP = "weight_map"
 _KEYS = {word for what, word in TRANSFORM if what == "key"}
 _FOLDED = {word for what, word in TRANSFORM if what == "folded"}
-# A pattern of which it is certain what it matches, however it is read.
+# Patterns that mean the same in every dialect of regular expressions.
 _CERTAIN = re.compile(r"\^?(?:[\w-]|\\\.|\.\*?)*\$?", re.ASCII)
 
 
 class Lost(NamedTuple):
-    """A tensor that an index names and that is not there: the index, what it is, what it is not."""
+    """A missing tensor that an index names: the path of the index, what was found, what was
+    expected."""
 
     index: str  # type: ignore[assignment]  # a tuple has a method of that name
     what: str
@@ -26,13 +27,13 @@ class Lost(NamedTuple):
 
 
 class Index:
-    """The indexes of a folder together; none of None.
+    """The indexes of a folder, merged; empty if the folder is None.
 
-    paths    those that are indexes
-    files    {tensor: (index, name of its file)}
+    paths    the paths of the indexes
+    files    {tensor: (path of its index, name of its file)}
     twice    {tensor: the files that two indexes name for it}
-    outside  {tensor: Lost}, where the file's name is none of this folder
-    broken   [FormatError]
+    outside  {tensor: Lost} if the name of the tensor's file leads out of the folder
+    broken   a FormatError for each index that is invalid
     """
 
     def __init__(self, folder: str | None) -> None:
@@ -63,7 +64,7 @@ class Index:
                                         "its folder")
 
     def names(self) -> set[str]:
-        """The names of the files."""
+        """The names of all files that the indexes name."""
         return {file for _, file in self.files.values()}
 
 
@@ -82,7 +83,7 @@ def _named(folder: str | None, what: str) -> list[str]:
 
 
 def _read(path: str) -> Any:
-    """JSON, in which Python's words for infinity may stand."""
+    """Parses the JSON in a file. Infinity and NaN are accepted, since Python writes them."""
     with open(path, "rb") as file:
         text = file.read()
     try:
@@ -92,7 +93,8 @@ def _read(path: str) -> Any:
 
 
 class Transform(NamedTuple):
-    """It concerns the layers that targets name and ignore does not; without targets, all."""
+    """A transform, which applies to the layers that targets matches and ignore does not. Without
+    targets it applies to all layers."""
 
     file: str
     key: str
@@ -106,7 +108,7 @@ class Transform(NamedTuple):
 
 
 def transforms(folder: str) -> tuple[list[Transform], list[FormatError]]:
-    """([Transform], [FormatError]) of the configurations of a folder."""
+    """Reads the configuration files of a folder. Returns ([Transform], [FormatError])."""
     found: list[Transform] = []
     broken = []
     for path in _named(folder, "config"):
@@ -139,7 +141,8 @@ def _of_key(path: str, key: str, value: Any) -> list[Transform]:
 
 
 def _applied(value: Any) -> list[dict[str, Any]] | None:
-    """The entries of all lists "apply" of its groups; None where it has another form."""
+    """The entries of all lists "apply" in the groups of a transform; None if it has another
+    form."""
     entries = []
     for groups in value.values() if isinstance(value, dict) else (None,):
         for group in groups.values() if isinstance(groups, dict) else (None,):
@@ -156,8 +159,8 @@ def _strings(value: Any) -> list[str]:
 
 
 def _matches(layer: str, target: str) -> bool | None:
-    """Whether a target is that layer: None where the name alone does not say, as of a class, or of
-    a name that may begin otherwise in the model than in its files."""
+    """Whether a target matches the layer. None if the names cannot tell: the target may be a class,
+    or the model's names may have another prefix than the files'."""
     if not target.startswith("re:"):
         last = layer.rpartition(".")[2] == target.rpartition(".")[2] or "." not in target
         return True if target == layer else None if last else False
@@ -168,7 +171,8 @@ def _matches(layer: str, target: str) -> bool | None:
 
 
 def _fits(pattern: str, layer: str) -> bool:
-    """re.match(), part by part, since that of many stars takes for ever."""
+    """Like re.match(), but part by part, since a pattern with many '.*' would take exponential
+    time."""
     first, *parts = (part.replace("$", r"\Z") for part in pattern.split(".*"))
     found = re.compile(first, re.DOTALL).match(layer)
     for part in parts:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A product's arrays as the library's GemmDesc."""
+"""Converts the operands of a product to the library's GemmDesc."""
 from __future__ import annotations
 
 from collections import namedtuple
@@ -13,8 +13,8 @@ from nvfp4gemm._types import Array, Arrays
 
 
 def codes_ld(arrays: Arrays, packed: Matrix) -> int:
-    """In elements, two to a byte: rows of a slice lie further apart than they are long. 0 for
-    packed weights, which have no such rows."""
+    """The leading dimension of the codes in elements, of which a byte has two. It is larger than k
+    for slices. It is 0 for packed weights."""
     if packed.packing:
         return 0
     if packed.rows <= 1:
@@ -25,17 +25,18 @@ def codes_ld(arrays: Arrays, packed: Matrix) -> int:
 _OF_ALL, _OF_GATES = _fields.numbers(gated=False), _fields.numbers(gated=True)
 _FIRST = {"alpha": 1.0, "beta": 1.0, "batch_invariant": False}
 _WORDS = {"activation": abi.ACTIVATIONS, "launch": abi.LAUNCHES}
-if TYPE_CHECKING:  # which does not read the table
+if TYPE_CHECKING:  # a type checker does not read the table
     class Numbers(Any):
         pass
 
     class Gate(Any):
         pass
 else:
-    # What a product has besides arrays, from the rows of fields.def; _device keeps a plan for each
-    # value of the whole, so that no number can be left out of its keys.
+    # All arguments of a product that are not arrays, generated from fields.def. The whole tuple is
+    # part of a plan's key in _device, so that no argument can be forgotten.
     Numbers = namedtuple("Numbers", _OF_ALL, defaults=[_FIRST.get(name) for name in _OF_ALL])
-    # What a gated product has besides: a second matrix, its bias, the numbers of the gate.
+    # The additional arguments of a gated product: a second matrix, its bias, the numbers of the
+    # gate.
     Gate = namedtuple("Gate", ("b2", "bias2", *_OF_GATES))
 
 
@@ -48,7 +49,8 @@ def _set_numbers(desc: abi.GemmDescFields, names: Mapping[str, str],
 
 
 class Maxima(NamedTuple):
-    """float32 arrays, or None, that the largest magnitudes of D and of its rows join."""
+    """float32 arrays, or None. The library raises them to the largest magnitude of D, and of each
+    row of D."""
 
     amax: object
     row_amax: object
@@ -56,7 +58,7 @@ class Maxima(NamedTuple):
 
 def describe_gate(arrays: Arrays, desc: abi.GemmDescFields, b: Matrix, gate: Gate, alpha: float,
                   factor_of_a: float) -> None:
-    """Fields of the second matrix, which lies as b does."""
+    """Sets the fields of the second matrix, which has the shape and layout of b."""
     b2 = gate.b2
     desc.b2, desc.b2_scales = b2.places(arrays)[:2]
     constant, tensor = constant_and_tensor(b2.common_scale)
@@ -73,7 +75,7 @@ def describe_gate(arrays: Arrays, desc: abi.GemmDescFields, b: Matrix, gate: Gat
 def describe(arrays: Arrays, a: Any, b: Matrix, d: Array, order: int, bias: Array | None,
              c: Array | None, numbers: Numbers, gate: Gate | None = None,
              maxima: Maxima | None = None) -> abi.GemmDescFields:
-    """The GemmDesc, addresses and all, of operands that came through the door."""
+    """Returns the GemmDesc, with addresses. The operands have been checked by Door."""
     desc = abi.GemmDescFields(m=d.shape[0], n=d.shape[1], k=b.k, l=1)
     _set_numbers(desc, _OF_ALL, numbers)
     desc.operand_format = abi.FORMATS[b.format]
@@ -106,7 +108,8 @@ def describe(arrays: Arrays, a: Any, b: Matrix, d: Array, order: int, bias: Arra
         desc.beta = 0
     if bias is not None:
         desc.bias, desc.bias_type = arrays.address(bias), arrays.type_of(bias.dtype)
-    # One factor after the other in fp32, as the device multiplies those that it reads.
+    # One fp32 multiplication per factor, since the device multiplies factors in memory in the same
+    # way.
     for constant, _ in factors:
         desc.alpha = desc.alpha * constant
     if gate is not None:
@@ -120,13 +123,15 @@ def describe(arrays: Arrays, a: Any, b: Matrix, d: Array, order: int, bias: Arra
 
 
 def group_alphas(operands: Any, gate: Gate | None = None) -> list[Any]:
-    """What takes the place of alpha in b's groups, and in those of the gate's b2: float32 [groups],
-    each times its group's tensor scale; None where all groups have one tensor scale. operands are
-    describe()'s, and the order of the factors is its order.
+    """Returns [factors for b, factors for the gate's b2]. Each is float32 [groups], which replaces
+    alpha: the group's tensor scale times the other factors. It is None if all groups have one
+    tensor scale. operands are the first arguments of describe(), which multiplies factors in the
+    same order.
 
-    A tensor scale is used where it is if nothing else is in alpha, else multiplied on its device.
-    Such a product is not kept: a tensor scale may be written in place, and what a capture computes
-    is there when its graph runs."""
+    If the other factors are 1, the array of tensor scales itself is returned. Otherwise it is
+    multiplied on its device, in every call: a cached product would miss a change of the tensor
+    scales in place, and a product that was computed under capture exists only when the graph runs.
+    """
     a, b, numbers = operands[0], operands[1], operands[6]
     factor = abi.c_float(numbers.alpha).value
     if isinstance(a, Matrix):
@@ -138,12 +143,12 @@ def group_alphas(operands: Any, gate: Gate | None = None) -> list[Any]:
 def describe_grouped(arrays: Arrays, operands: Any, ends: Array, rows_hint: int,
                      gate: Gate | None,
                      alphas: Sequence[Any]) -> tuple[abi.GemmDescFields, abi.GroupedDescFields]:
-    """(The GemmDesc of all groups, the GroupedDesc that points to it); operands are describe()'s,
-    alphas group_alphas()'s."""
+    """Returns (the GemmDesc of all groups, the GroupedDesc that points to it). operands are the
+    first arguments of describe(), and alphas is what group_alphas() returned."""
     arguments = (*operands, gate)
     b, desc = operands[1], describe(arrays, *arguments)
     desc.n, desc.l = b.rows_of_a_group, b.groups
-    if b.packing:  # 4,096 elements to a unit
+    if b.packing:  # a unit of 64 rows x 64 of k has 4,096 elements
         desc.b_batch_stride = (b.rows_of_a_group + 63) // 64 * ((b.k + 63) // 64) * 4096
     else:
         desc.b_batch_stride = b.rows_of_a_group * codes_ld(arrays, b)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The header of a GGUF file: names, types, shapes and places of its tensors. Its settings are
-passed over, but for the alignment that the places depend on."""
+"""Reads the header of a GGUF file: names, types, shapes and places of its tensors. Its settings are
+skipped, except the alignment of tensors."""
 from __future__ import annotations
 
 import os
@@ -18,7 +18,7 @@ _ALIGNMENT = "general.alignment"
 
 
 class _Cursor:
-    """Reads forward, never beyond the file."""
+    """Reads forward, never beyond the end of the file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -66,7 +66,7 @@ def _skip_setting(cursor: _Cursor, kind: int) -> None:
 
 
 def _alignment(cursor: _Cursor, settings: int) -> int:
-    """Passes over the settings."""
+    """Skips the settings. Returns the alignment of tensors in bytes."""
     alignment = 32
     for _ in range(settings):
         name, kind = cursor.text(), cursor.number(4)
@@ -80,7 +80,8 @@ def _alignment(cursor: _Cursor, settings: int) -> int:
 
 
 def _entry(cursor: _Cursor) -> tuple[str, int, Shape, int]:
-    """(name, type, shape, offset): GGUF has the fastest dimension first."""
+    """(name, type, shape, offset) of a tensor. GGUF stores the fastest dimension first; shape has
+    it last."""
     name, dimensions = cursor.text(), cursor.number(4)
     if dimensions > _MOST_DIMENSIONS:
         raise ValueError(f"{name!r} has {dimensions} dimensions")
@@ -89,7 +90,8 @@ def _entry(cursor: _Cursor) -> tuple[str, int, Shape, int]:
 
 
 def _size(name: str, kind: int, shape: Shape) -> tuple[str, int | None]:
-    """(type's name, bytes); None for the bytes of a type that does not matter here."""
+    """(name of the type, bytes of the tensor). bytes is None for a type that this package does not
+    read."""
     if kind not in _dialects.GGUF_TYPES:
         return f"type {kind}", None
     title, elements, size = _dialects.GGUF_TYPES[kind]
@@ -103,7 +105,8 @@ def _size(name: str, kind: int, shape: Shape) -> tuple[str, int | None]:
 
 def _placed(entries: Iterable[tuple[str, int, Shape, int]], start: int, end: int,
             alignment: int) -> list[Entry]:
-    """Entries with their place in the file, each before the next one's."""
+    """The entries with their places in the file, in file order. Raises ValueError if tensors
+    overlap."""
     found = []
     for name, kind, shape, offset in sorted(entries, key=lambda entry: entry[3], reverse=True):
         title, size = _size(name, kind, shape)
@@ -117,7 +120,7 @@ def _placed(entries: Iterable[tuple[str, int, Shape, int]], start: int, end: int
 
 
 def read_header(file: str) -> tuple[dict[str, str], list[Entry]]:
-    """(metadata, [(name, dtype, shape, first byte in the file, bytes)])."""
+    """(metadata, [(name, dtype, shape, first byte in the file, number of bytes)])."""
     with open(file, "rb") as opened:
         cursor = _Cursor(opened)
         whole = cursor.left

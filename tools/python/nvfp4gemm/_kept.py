@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What is made of a caller's tensors, kept while they live, lie where they did and hold what they
-held; needs torch. For functions that get a matrix in parts at each call: plans are kept by the
-Packed."""
+"""A cache of objects made from a caller's tensors; needs torch. An entry is valid as long as the
+tensors exist, have not moved and have not changed. It serves functions that get the parts of a
+matrix in every call; a Packed holds its plans itself."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from nvfp4gemm._arrays import Torch
 
 
 def _state(tensor: torch.Tensor) -> tuple[int, int | None]:
-    """What changes where a tensor's memory or values do."""
+    """A value that changes when the tensor's memory or contents change."""
     return tensor.data_ptr(), None if tensor.is_inference() else tensor._version
 
 
@@ -23,21 +23,22 @@ def _used_where_it_is(tensor: torch.Tensor) -> bool:
 
 
 class Kept:
-    """{first tensor: (what it and the others were, what was made of them)}"""
+    """{first tensor: (state of all tensors, the object made from them)}"""
 
     def __init__(self) -> None:
         self._kept: Any = WeakIdKeyDictionary()
 
     def of(self, tensors: Sequence[torch.Tensor], beside: Any, make: Callable[[], Any],
            copies: bool) -> Any:
-        """make(), or what it returned before for these tensors and `beside`. It holds none of the
-        tensors themselves. `copies`: it has elements of them in other memory, as it has of tensors
-        that a Packed cannot use where they are."""
+        """Returns make(), or what it returned before for these tensors and `beside`. The result
+        must not refer to the tensors themselves, or the entry would never be freed. copies: whether
+        make() copies elements. It also copies tensors that a Packed cannot use where they are; of()
+        checks that itself."""
         first = tensors[0]
         if Torch.observed() or any(map(Torch.traced, tensors)):
             return make()
         inference = any(one.is_inference() for one in tensors)
-        # Tensors of inference mode count no changes, which copies would not follow.
+        # Inference-mode tensors have no version counter, so that a cached copy could become stale.
         if inference and (copies or not all(map(_used_where_it_is, tensors))):
             return make()
         state = *map(_state, tensors), beside

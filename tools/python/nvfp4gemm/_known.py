@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Products on a GPU like one that was computed before: what all the looks at their operands found,
-one call of torch finds again, and the plan is at hand.
+"""The fast path for repeated products on a GPU. One call of torch confirms that the operands are
+like those of an earlier product. All other checks can then be skipped, and the plan of that product
+is used.
 
-A Known is kept by what the arguments are, for all weights that lie alike. It computes where the
-operands have that class, device, type, shape and strides, where torch has the same modes, and where
-memory holds all their elements. Where anything differs it computes nothing, and the call is looked
-at as the first one was; so the door alone refuses."""
+A Known is stored under the call's arguments, for all weights with the same signature. It computes
+the product if the operands have the same class, device, type, shape and strides as before, if torch
+has the same modes, and if memory holds all elements. If anything differs, the call takes the normal
+path with all checks. So this module raises no errors about operands.
+"""
 from __future__ import annotations
 
 import math
@@ -22,16 +24,17 @@ from nvfp4gemm._device import _enter, _stream_of
 from nvfp4gemm._matrix import Matrix, row_bytes, scale_bytes
 from nvfp4gemm._types import Places
 
-# What torch's compiled code asks before it runs: class, device, type, shape, strides, requires_grad
-# and the dispatcher's keys, those of modes included, of all the tensors in one call.
+# torch's compiled code makes this check before it runs. For all tensors of a call it compares
+# class, device, type, shape, strides, requires_grad and the dispatcher's keys, including those of
+# modes.
 try:
     from torch._C._dynamo.guards import TensorGuards as _Guards
 except ImportError:
-    _Guards = None  # type: ignore[assignment,misc]  # then no call is known
+    _Guards = None  # type: ignore[assignment,misc]  # there is no fast path
 
-_MOST = 4096  # then all are forgotten
-_MOST_ALIKE = 4  # whose arguments are the same, and torch's modes are not
-_UNIT = 256  # bytes, of the parts of x in the memory of a call
+_MOST = 4096  # all are dropped at this number
+_MOST_ALIKE = 4  # for the same arguments under different modes of torch
+_UNIT = 256  # alignment in bytes of the parts of a quantized x
 _tables: WeakValueDictionary[Any, Table] = WeakValueDictionary()
 _modes = torch._C._len_torch_dispatch_stack
 _forward_ad = torch.autograd.forward_ad
@@ -39,8 +42,8 @@ _empty = _device._empty  # type: ignore[attr-defined]
 
 
 def _packer(names: tuple[str, ...]) -> struct.Struct:
-    """Of a plan's addresses: size, a's three, b's three and these, in their order; all others are
-    0."""
+    """A packer for the address struct of a plan: its first seven fields (size, three of a, three of
+    b), then `names`, in the struct's order. All other fields are 0."""
     fields = [name for name, _ in abi.GemmAddressesFields._fields_]
     if [name for name in fields if name in names] != list(names):
         raise AssertionError("names are in another order than the struct's")
@@ -51,26 +54,27 @@ _ADDRESSES = _packer(("d", "bias", "workspace", "workspace_bytes", "rows", "grou
 
 
 def _held(x: torch.Tensor, address: int, bytes_: int, unit: int) -> bool:
-    """Whether x begins at a multiple of unit, in memory that has so many bytes from there on."""
+    """Whether the address of x is a multiple of unit, and its memory has bytes_ bytes from there
+    on."""
     offset = x.storage_offset()
     return address != 0 and address % unit == 0 and bool(
         bytes_ + (offset and offset * x.itemsize) <= x.untyped_storage().nbytes())
 
 
 def _usable(x: torch.Tensor, device: torch.device) -> bool:
-    """Whether x is dense on that device, of a class that changes nothing."""
+    """Whether x is a dense tensor on that device, of class Tensor or Parameter."""
     if type(x) is torch.nn.Parameter:
         x = x.detach()
     return Torch.dense(x, device)
 
 
 class _Tokens:
-    """How x is quantized: codes, scales and a tensor scale for each row one after the other, in
-    memory of the call."""
+    """How x is quantized: into one allocation, which holds the codes, the scales and, if there are
+    tensor scales for rows, these."""
     __slots__ = ("fields", "scales", "of_rows", "bytes")
 
     def __init__(self, x: torch.Tensor, a: Matrix, scaled: bool) -> None:
-        """`scaled`: by a tensor that the caller has."""
+        """scaled: whether the caller passed the tensor scale as a tensor."""
         rows, k = a.shape
         mode = _device._mode_of(a.tensor_scale)
         by_rows = mode == abi.SCALE_ON_DEVICE and not scaled
@@ -89,7 +93,8 @@ class _Tokens:
         self.bytes = end + (4 * rows if by_rows else 0)
 
     def quantize(self, x: int, memory: int, scale: int, stream: int) -> int:
-        """Of x at that address. Returns the address of the tensor scale; 0: it is a number."""
+        """Quantizes the x at that address. Returns the address of the tensor scale; 0 if that is a
+        number."""
         to = abi.QuantizeDescFields.from_buffer_copy(self.fields)
         to.x, to.codes, to.scales = x, memory, memory + self.scales
         if self.of_rows:
@@ -102,8 +107,8 @@ class _Tokens:
 
 
 class Known:
-    """x times a weight that lies as b does, plus a bias; grouped where there are ends. `scale` is a
-    tensor that x is quantized with."""
+    """A known product: x times a weight with b's signature, plus a bias; grouped if there are ends.
+    scale is a tensor with which x is quantized, or None."""
     __slots__ = ("check", "no_gradient", "bytes", "tokens", "index", "sizes", "strides", "dtype",
                  "plan", "workspace_bytes", "group_scales")
 
@@ -125,9 +130,9 @@ class Known:
 
     def __call__(self, at: Places, codes: torch.Tensor, scales: torch.Tensor, factor: Any,
                  x: torch.Tensor, bias: Any, ends: Any, scale: Any) -> Any:
-        """The product of x by these codes, scales and tensor scale, which were looked at when they
-        were at those places; or None where the call is another one after all."""
-        # Traces and transforms are among the keys that check() compares; some modes are not.
+        """Returns the product of x with these codes, scales and tensor scale, which were checked
+        when they had the addresses `at`; or None if the call differs from the stored one."""
+        # check() compares the keys of traces and transforms, but not those of some modes.
         if _modes() or _forward_ad._current_level >= 0 or (
                 self.no_gradient and torch.is_grad_enabled()):
             return None
@@ -167,18 +172,20 @@ class Known:
 
 
 class Table(dict[Any, list[Known]]):
-    """{arguments: products} of the weights that lie alike, which hold it."""
+    """{arguments: products}. All weights with the same signature share a Table and keep it
+    alive."""
 
 
 def table_of(kind: Any) -> Table:
-    """For weights of that kind."""
+    """The Table for weights of that kind."""
     return _tables.setdefault(kind, Table())
 
 
 def remember(key: Any, b: Any, x: Any, a: Any, bias: Any, ends: Any, scale: Any, numbers: Any,
              d: Any, rows_hint: int = 0) -> None:
-    """Keeps the product d that has just been computed of these, where it is to be known again. a is
-    x, or what x was quantized to, by `scale` where that is a tensor."""
+    """Stores the product d, which was just computed from these operands, if a later call can use
+    it. a is x, or the quantized x; scale is the tensor_scale with which x was quantized, or
+    None."""
     device = b.codes.device
     scale = scale if isinstance(scale, torch.Tensor) else None
     operands = [one for one in (x, bias, ends, scale) if one is not None]
@@ -192,7 +199,7 @@ def remember(key: Any, b: Any, x: Any, a: Any, bias: Any, ends: Any, scale: Any,
     if ends is None:
         plan = _device.kept_plan(a, b, m, Torch.type_of(d.dtype), bias, numbers)
     elif ends.dtype != torch.int32 or ends.shape != (b.groups,):
-        return  # others are made of it
+        return  # ends must be converted first, so its address changes
     else:
         plan = _device.kept_grouped_plan(a, b, d.reshape(m, -1), bias, numbers, rows_hint)
     if plan is None:
@@ -201,7 +208,7 @@ def remember(key: Any, b: Any, x: Any, a: Any, bias: Any, ends: Any, scale: Any,
         b._known = table_of((getattr(b, "groups", None), _device._signature(b)))
     alike = b._known.get(key, [])
     if any(known.check(*operands) for known in alike):
-        return  # by another weight
+        return  # already stored, through another weight
     if sum(map(len, _tables.values())) >= _MOST:
         for table in _tables.values():
             table.clear()

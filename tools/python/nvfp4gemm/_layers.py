@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The NVFP4 layers of a Checkpoint: which tensors make up each, in which dialect of
-tools/nvfp4/dialects.def, and whether names, types and shapes are what the dialect says. Reads no
-weights; of a declaration, its JSON."""
+"""Finds the NVFP4 layers of a Checkpoint: which tensors make up a layer, in which dialect of
+tools/nvfp4/dialects.def, and whether names, types and shapes match the dialect. It reads no tensor
+data, except the JSON of declarations."""
 from __future__ import annotations
 
 import bisect
@@ -17,10 +17,10 @@ from nvfp4gemm._shapes import Layer, Refusal, check_types_and_shapes, elements
 _FORMAT = "nvfp4"
 _OF_GGUF = {"NVFP4": "ggml", "MXFP4": "ggml_mxfp4"}  # the dialects of GGUF's types
 _SCALES_OF_32 = ("U8", "F8_E8M0")
-# No tensor alone speaks for these: a row of DECLARED takes them in place of another, or codes and
-# scales speak together.
+# Dialects that no single tensor name identifies. A row of DECLARED selects them in place of another
+# dialect, or codes and scales together identify them.
 _DECLARED = {row[0] for row in DECLARED}.union(TOGETHER)
-# Keys of a declaration that leave the values as they are.
+# Keys of a declaration that do not change the values.
 _HARMLESS = {"format", "full_precision_matrix_mult"}
 
 
@@ -33,14 +33,15 @@ def _is_block_scales(tensor: Tensor) -> bool:
 
 
 def _first_with_scales(dialect: Dialect) -> bool:
-    """Names of scales that several dialects share speak for the first; other tensors decide."""
+    """Whether this is the first dialect with its name of scales. A name that several dialects share
+    suggests the first one; other tensors then decide."""
     return next(other for other in DIALECTS.values() if other.scales == dialect.scales) is dialect
 
 
 def _declared_by_files(
         checkpoint: Checkpoint) -> tuple[dict[str, tuple[str, Any, str]], dict[str, set[str]]]:
-    """({layer: its declaration}, {file: layers that its metadata name, of any format}), or a
-    Refusal in place of the first."""
+    """Returns ({layer: its declaration}, {file: layers that its metadata names, also in other
+    formats}). Raises Refusal if the metadata is not valid JSON."""
     layers: dict[str, tuple[str, Any, str]] = {}
     files = {}
     for dialect, by, key in DECLARED:
@@ -59,7 +60,7 @@ def _declared_by_files(
 
 
 class Finder:
-    """Looks for layers in one Checkpoint. layers() is {name: Layer or Refusal}."""
+    """Finds the layers of one Checkpoint. layers() returns {name: Layer or Refusal}."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.tensors, self.twice = checkpoint.tensors, checkpoint.twice
@@ -79,8 +80,9 @@ class Finder:
         self.candidates.update(self._unknown())
 
     def file_of(self, layer: str, tensor: str) -> str:
-        """The file that a sentence about a tensor of a layer names: its own, the index that has
-        lost it, that of another tensor of the layer, or the one that declares it."""
+        """The file to name in an error message about a tensor of a layer. It is the file of the
+        tensor; or the index that names the missing tensor; or the file of another tensor of the
+        layer; or the file that declares the layer."""
         if tensor in self.tensors:
             return self.tensors[tensor].file
         if tensor in self.folder.lost:
@@ -107,9 +109,9 @@ class Finder:
         hints = [hint for name in self.names for hint in self._hints(self.tensors[name])]
         for layer, dialect in hints + [hint for name in self.lost for hint in _hints_of_name(name)]:
             if layer.endswith(".") or not layer:
-                continue  # torchao's "X._weight_scale" is no "_weight_scale" of a layer "X."
+                continue  # torchao's "X._weight_scale" does not belong to a layer "X."
             known = found.get(layer)
-            # modelopt's ".weight_scale" is compressed-tensors' too, and comes after it.
+            # compressed-tensors also uses modelopt's ".weight_scale", and takes precedence.
             if known is None or known == "modelopt":
                 found[layer] = dialect
         for layer, (_, said, _) in self.declarations.items():
@@ -120,7 +122,8 @@ class Finder:
         return found
 
     def _together(self) -> dict[str, str]:
-        """{layer: the dialect of TOGETHER whose types and shapes its codes and scales have}."""
+        """{layer: dialect} for the dialects of TOGETHER, which types and shapes of codes and scales
+        identify."""
         found: dict[str, str] = {}
         for name in self.names:
             for dialect in map(DIALECTS.__getitem__, TOGETHER):
@@ -141,7 +144,7 @@ class Finder:
         return True
 
     def _not_read(self) -> dict[str, Refusal]:
-        """{layer: Refusal} of programs whose weights are not read."""
+        """{layer: Refusal} for layers of programs whose weights are not supported."""
         found = {}
         for name in self.names:
             for title, codes, beside in NOT_READ:
@@ -154,7 +157,7 @@ class Finder:
         return found
 
     def _hints(self, tensor: Tensor) -> Iterator[tuple[str, str]]:
-        """(layer, dialect) that a tensor's name and type speak for."""
+        """(layer, dialect) that a tensor's name and type suggest."""
         name = tensor.name
         if tensor.dtype in _OF_GGUF:
             yield name.removesuffix(".weight"), _OF_GGUF[tensor.dtype]
@@ -167,7 +170,8 @@ class Finder:
                 yield layer, dialect.name
 
     def _hinted(self, tensor: Tensor, dialect: Dialect) -> str | None:
-        """The layer of which the tensor is a part in that dialect; None if it need not be one."""
+        """The layer to which the tensor would belong in that dialect; None if its name or type does
+        not suggest the dialect."""
         name = tensor.name
         if dialect.layout == "mxfp4":
             mine = name.endswith(dialect.codes) and _is_codes(tensor) and len(tensor.shape) > 2
@@ -180,15 +184,15 @@ class Finder:
                 _is_block_scales(tensor)):
             layer = name.removesuffix(dialect.scales)
             codes = self.tensors.get(layer + dialect.codes)
-            # fp8 weights have fp8 scales in some checkpoints; they are no NVFP4.
+            # Some checkpoints have FP8 weights with FP8 scales. They are not NVFP4.
             if codes is None or not codes.dtype.startswith(("F8", "I8")):
                 return layer
         return None
 
     def _unknown(self) -> dict[str, Refusal]:
-        """{layer: Refusal} of packed tensors that are no dialect's, beside scales."""
+        """{layer: Refusal} for packed tensors of no known dialect that have scales beside them."""
         free = [self.tensors[name] for name in self.names if name not in self.claimed]
-        # {(what its name begins with, its elements): [Tensor]}
+        # {(the name up to its last dot, number of elements): [Tensor]}
         scales: dict[tuple[str, int], list[Tensor]] = {}
         found: dict[str, Refusal] = {}
         for tensor in free:
@@ -205,7 +209,7 @@ class Finder:
         return found
 
     def _by_name(self) -> str | None:
-        """The dialect that names of layers in the checkpoint speak for, or None."""
+        """The dialect that the names of the checkpoint's layers suggest, or None."""
         codes = DIALECTS["modelopt"].codes
         layers = [layer for layer, dialect in self.candidates.items()
                   if dialect == "modelopt" and _is_codes(self.tensors.get(layer + codes))]
@@ -217,7 +221,8 @@ class Finder:
         return None
 
     def _dialect_of(self, layer: str, dialect: str) -> tuple[str, bool]:
-        """(of those with the same names the one that is declared, whether by names alone)."""
+        """(the dialect, chosen by a declaration among those with the same tensor names; whether
+        only the names of layers suggest it)."""
         named = DIALECTS[dialect]
         for other, by, suffix in DECLARED:
             if by == "tensor" and DIALECTS[other][3:5] == named[3:5] and (
@@ -241,7 +246,8 @@ class Finder:
         return self.by_name or dialect, self.by_name is not None
 
     def _has_scales_of_32(self, layer: str, name: str) -> bool:
-        """Whether it has that dialect's codes, and MXFP4's scales in place of its own."""
+        """Whether the layer has the codes of that dialect, but scales like MXFP4's in place of the
+        dialect's own."""
         dialect = DIALECTS[name]
         codes, scales, other = (self.tensors.get(layer + suffix) for suffix in (
             dialect.codes, dialect.scales, dialect.tensor_scale))
@@ -250,7 +256,7 @@ class Finder:
                     and (*scales.shape[:-1], scales.shape[-1] * 16) == codes.shape)
 
     def _check_folder(self, layer: str, of: str) -> None:
-        """Refuses what the folder's index or a configuration says of the layer."""
+        """Raises Refusal if the folder's index or a configuration excludes the layer."""
         dialect = DIALECTS[of]
         codes = layer + dialect.codes
         for full in (codes, *_between(self.lost, layer + (dialect.codes[:1] or "_"))):
@@ -290,7 +296,8 @@ class Finder:
         return layer
 
     def _check_alone(self, name: str, dialect: Dialect) -> None:
-        """Codes alone speak for no dialect."""
+        """Raises Refusal if a layer has codes but neither scales nor a declaration, since codes
+        alone do not identify a dialect."""
         codes = self.tensors.get(name + dialect.codes)
         others = dialect.scales, dialect.tensor_scale or dialect.codes
         if codes and name not in self.declarations and not any(
@@ -318,7 +325,7 @@ class Finder:
 
 
 def _between(names: Sequence[str], start: str) -> Iterator[str]:
-    """Those of sorted names that begin with start."""
+    """The names that begin with start. names is sorted."""
     for i in range(bisect.bisect_left(names, start), len(names)):
         if not names[i].startswith(start):
             return
@@ -326,7 +333,7 @@ def _between(names: Sequence[str], start: str) -> Iterator[str]:
 
 
 def _hints_of_name(name: str) -> Iterator[tuple[str, str]]:
-    """(layer, dialect) that a name alone speaks for."""
+    """(layer, dialect) that a name alone suggests."""
     for dialect in DIALECTS.values():
         suffix = dialect.codes if dialect.layout == "mxfp4" else dialect.tensor_scale
         if dialect.file == "safetensors" and dialect.name not in _DECLARED and (
@@ -335,14 +342,14 @@ def _hints_of_name(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _parted(name: str) -> tuple[str, str]:
-    """What a name begins with, to its last dot, and the rest."""
+    """Splits a name into (all up to its last dot, the rest)."""
     start, dot, last = name.rpartition(".")
     return start + dot, last
 
 
 def _scale_counts(tensor: Tensor) -> list[int]:
-    """How many scales 4-bit elements in a tensor may have: for 16 or 32 of them each, perhaps in
-    128x4 tiles. None if it is of no type that may have such."""
+    """How many scales a tensor of 4-bit elements may have: one for 16 or for 32 elements, perhaps
+    padded to 128x4 tiles. [] if its type cannot hold such elements."""
     if tensor.dtype not in PACKED or len(tensor.shape) < 2:
         return []
     *stack, n, width = tensor.shape
@@ -358,7 +365,7 @@ def _of_no_dialect(tensor: Tensor, scales: Tensor) -> Refusal:
 
 
 def wholes_of(layers: Collection[str], fused: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """{layer: its parts} that `fused` makes of the layers of a checkpoint, which are all there."""
+    """{fused layer: its parts}, for those of `fused` whose parts are all among layers."""
     wholes = {}
     for last, (first, *others) in fused.items():
         for name in layers:

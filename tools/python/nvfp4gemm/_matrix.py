@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The parts of a matrix in NVFP4, and how large they are: what every other module stands on.
-Packed, which callers hold, adds the operations."""
+"""Matrix: the parts of a 4-bit matrix and their sizes. The other modules build on it. Packed, the
+public class, adds operations."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from nvfp4gemm._door import Door, size
 from nvfp4gemm._types import Array, Arrays, Places, Self, Shape
 
 
-# Types of torch, and of ml_dtypes, that hold the same bytes: two codes, or one scale.
+# Types of torch and ml_dtypes for two codes or one scale in a byte. They are viewed as uint8.
 _CODES = ("float4_e2m1fn_x2",)
 _SCALES = {"nvfp4": ("float8_e4m3fn",), "mxfp4": ("float8_e8m0fnu",),
            "e2m1_ue8m0": ("float8_e8m0fnu",)}
@@ -21,12 +21,12 @@ _BLOCKS = {"nvfp4": 16, "mxfp4": 32, "e2m1_ue8m0": 16}
 
 
 class Matrix:
-    """The parts of a Packed, which describes them. They stay what they were when they came through
-    the door; replace() makes another matrix."""
+    """The parts of a matrix; Packed documents them. They are checked once and cannot be changed;
+    replace() makes another matrix."""
 
     _traced = False
-    _signature: tuple[Any, ...]  # what _device keeps plans by
-    _known: Any = None  # of _known: products by matrices that lie like this one
+    _signature: tuple[Any, ...]  # the matrix's part of a plan's key, set by _device
+    _known: Any = None  # the Table of _known for matrices with this signature
 
     def __init__(self, codes: Array, scales: Array, rows: int, k: int, tensor_scale: Any = 1.0,
                  scale_layout: str = "128x4", format: str = "nvfp4") -> None:
@@ -37,7 +37,7 @@ class Matrix:
         codes = codes_in_bytes(codes)
         scales = scales_in_bytes(scales, format)
         self._traced = arrays.compiling() or arrays.traced(codes)
-        if not self._traced:  # otherwise the operators look at them
+        if not self._traced:  # otherwise the operators check them
             rows, k = size(rows, "rows"), size(k, "k")
             if k % block:
                 raise ValueError(f"k = {k} is not a multiple of {block}")
@@ -53,13 +53,14 @@ class Matrix:
         if not self._traced:
             self._places = self.places(arrays)
 
-    matrices = 1  # that lie one after the other: in a Stack those of all groups
+    matrices = 1  # how many matrices the arrays hold: in a Stack one for each group
 
     def _bytes_of_scales(self, rows: int, k: int, scale_layout: str, format: str) -> int:
         return scale_bytes(rows, k, scale_layout, format)
 
     def bytes_of_scales(self, scale_layout: str) -> int:
-        """That the scales of such a matrix have in that layout, or all of it, packed."""
+        """Bytes of the scales of this matrix in that layout. For a packing: bytes of the whole
+        packed matrix."""
         return self._bytes_of_scales(self._rows, self._k, scale_layout, self._format)
 
     def _scale_through(self, door: Door, tensor_scale: Any, rows: int) -> Any:
@@ -67,7 +68,7 @@ class Matrix:
 
     @classmethod
     def of_own(cls, arrays: Arrays, *parts: Any) -> Self:
-        """Of parts that the package has just made, to which the door would say nothing."""
+        """Makes a matrix of parts that this package created, which need no checks."""
         made = cls.__new__(cls)
         made._hold(*parts)
         made._places = made.places(arrays)
@@ -75,7 +76,7 @@ class Matrix:
 
     @classmethod
     def of_seen(cls, places: Places, *parts: Any) -> Self:
-        """Of parts that came through the door when they were at these places."""
+        """Makes a matrix of parts that were checked before, when they had these addresses."""
         made = cls.__new__(cls)
         made._hold(*parts)
         made._places = places
@@ -111,7 +112,7 @@ class Matrix:
 
     @property
     def packing(self) -> int:
-        """desc.b_packing of a product with this matrix; 0 where codes and scales lie apart."""
+        """desc.b_packing for a product with this matrix; 0 if it is not packed."""
         return abi.PACKINGS.get(self._scale_layout, 0)
 
     @property
@@ -120,26 +121,26 @@ class Matrix:
 
     @property
     def block(self) -> int:
-        """Elements that share a scale."""
+        """The number of elements that share a scale."""
         return _BLOCKS[self._format]
 
     @property
     def traced(self) -> bool:
-        """Whether the parts stand for tensors, into which operators alone can look."""
+        """Whether the parts are stand-ins for tensors, whose data only operators can access."""
         return self._traced
 
     @property
     def scale_rows(self) -> int:
-        """How many rows share a tensor scale: 0 where all of them do. A product takes 1 in a
-        alone, and more in b alone."""
+        """The number of rows that share a tensor scale; 0 if there is a single one. In a product,
+        only a may have one for each row, and only b may have one for each group of rows."""
         return self._scale_rows
 
     @property
     def has_row_scales(self) -> bool:
         return self.scale_rows == 1
 
-    # The tensor scale of all rows, or of each part of them; 1.0 in a Stack that has one for each
-    # group: its group_scales.
+    # The tensor scale, or tensor scales of rows. In a Stack with one for each group this is 1.0,
+    # and group_scales has them.
     common_scale = property(lambda self: self._tensor_scale)
     group_scales: Any = None
 
@@ -155,8 +156,8 @@ class Matrix:
                 f"{self.scale_layout})")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy and what is unpickled come through the door, with arrays of their own, and with
-        what a subclass keeps beside them."""
+        """A copied or unpickled matrix is made by the constructor, which checks its arrays.
+        Attributes of subclasses are kept."""
         beside = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         return type(self), (self._codes, self._scales, self._rows, self._k, self._tensor_scale,
                             self._scale_layout, self._format), beside or None
@@ -169,17 +170,18 @@ class Matrix:
         return type(self)(**{**own, **parts})
 
     def current(self) -> Self:
-        """Itself, where its arrays lie as when they came through the door; else through it again.
-        NumPy can shrink an array in place, so its arrays always do; those of a matrix that
-        torch.compile made come through it now."""
+        """Returns the matrix itself if its arrays have not moved since they were checked; otherwise
+        a new one, whose arrays are checked again. NumPy arrays are always checked again, since
+        NumPy can shrink an array in place. The arrays of a matrix that torch.compile made are
+        checked here for the first time."""
         arrays = arrays_of(self._codes, "codes")
         if self._traced or arrays.resizes_in_place or self.moved_to(self.places(arrays)):
             return self.replace()
         return self
 
     def places(self, arrays: Arrays) -> Places:
-        """Addresses of codes, scales and a tensor scale that is an array; where codes and scales
-        lie together, theirs and None."""
+        """The addresses of the codes, of the scales, and of the tensor scale if it is an array. For
+        packed weights: their address, and None."""
         scale = self._tensor_scale
         tensor = None if type(scale) is float else arrays.address(scale)
         if self.packing:
@@ -190,7 +192,8 @@ class Matrix:
         return self._traced or places != self._places
 
     def door(self, beside: str) -> Door:
-        """For operands beside this matrix, which the caller calls so."""
+        """The Door for operands that are used with this matrix. beside is the caller's name for the
+        matrix, for messages."""
         door = self._doors.get(beside)
         if door is None:
             door = self._doors[beside] = Door(self._codes, beside)
@@ -198,7 +201,7 @@ class Matrix:
 
 
 def _in_bytes(x: Any, types: tuple[str, ...]) -> Any:
-    """x as uint8 on the same memory where it is of one of those types."""
+    """x viewed as uint8 if it has one of those types, else x."""
     if str(getattr(x, "dtype", "")).removeprefix("torch.") not in types:
         return x
     arrays = arrays_of(x, "x")
@@ -214,7 +217,7 @@ def scales_in_bytes(x: Any, format: str) -> Any:
 
 
 def rows_of_a_scale(tensor_scale: Any, rows: int) -> int:
-    """How many rows share each of several tensor scales; 0 where there is one."""
+    """The number of rows that share one of several tensor scales; 0 if there is only one."""
     shape: Shape = getattr(tensor_scale, "shape", ())
     if len(shape) != 1 or shape[0] == 1:
         return 0
@@ -222,12 +225,13 @@ def rows_of_a_scale(tensor_scale: Any, rows: int) -> int:
 
 
 def row_bytes(k: int) -> int:
-    """Bytes of a row of codes: rows start at multiples of 16 bytes, as the GEMM wants them."""
+    """The distance between rows of codes in bytes: rows start at multiples of 16 bytes, as the GEMM
+    requires."""
     return (k + 31) // 32 * 16
 
 
 def scale_bytes(rows: int, k: int, scale_layout: str, format: str = "nvfp4") -> int:
-    """Of a packed matrix, the bytes of codes and scales."""
+    """Bytes of the scales in that layout. For a packing: bytes of codes and scales together."""
     number = abi.FORMATS[format]
     bytes_: int = (
         abi.lib.nvfp4_packed_bytes(rows, k, abi.PACKINGS[scale_layout], number)
@@ -237,7 +241,7 @@ def scale_bytes(rows: int, k: int, scale_layout: str, format: str = "nvfp4") -> 
 
 
 def block_of(format: str) -> int:
-    """How many elements share a scale."""
+    """The number of elements that share a scale in that format."""
     return number_of(format, _BLOCKS, "format")
 
 
@@ -254,7 +258,8 @@ def layout_number(scale_layout: str) -> int:
 
 
 def constant_and_tensor(scale: Any) -> tuple[float, Any]:
-    """A tensor scale as the factor that goes into alpha, and the tensor that the device reads."""
+    """Splits a tensor scale into (the factor that goes into alpha, the tensor that the device reads
+    or None)."""
     if isinstance(scale, (int, float)):
-        return c_float(scale).value, None  # the bits that the device would read
+        return c_float(scale).value, None  # rounded to float32
     return 1.0, scale

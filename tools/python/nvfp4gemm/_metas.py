@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The meta function of each operator: shape and type of its result, of tensors without memory."""
+"""The meta function of each operator. It returns a tensor without memory, with the shape and type
+of the operator's result."""
 from __future__ import annotations
 
 import math
@@ -14,7 +15,7 @@ from nvfp4gemm._operators import library
 
 
 def _together(one: torch.Tensor, what: str, others: Mapping[str, torch.Tensor | None]) -> None:
-    """Raises where another operand lies elsewhere."""
+    """Raises ValueError if another operand is on another device."""
     for name, operand in others.items():
         if operand is not None and operand.device != one.device:
             raise ValueError(f"{name} lies on {operand.device}, {what} on {one.device}")
@@ -45,8 +46,8 @@ def _mm_meta(a: torch.Tensor, a_scales: torch.Tensor | None, a_tensor_scale: tor
 
 def _made(x: torch.Tensor, x_scales: torch.Tensor | None, n: int, out_dtype: torch.dtype | None,
           out: torch.Tensor | None, name: str = "x") -> torch.Tensor:
-    """The result of a meta function, after a look at what may be known of out. The caller calls
-    x so."""
+    """The result of a meta function. Checks device and shape of out, if it is given. name is the
+    caller's name of x."""
     shape = (*x.shape[:-1], n)
     if out is not None:
         _together(x, name, {"out": out})
@@ -56,7 +57,7 @@ def _made(x: torch.Tensor, x_scales: torch.Tensor | None, n: int, out_dtype: tor
 
 
 def _count_of_scales(rows: int, k: int, layout: str, format: str) -> int:
-    """nvfp4_scale_bytes_for(), of sizes that may be symbols."""
+    """nvfp4_scale_bytes_for(), for sizes that may be symbolic."""
     across = k // block_of(format)
     if layout == "linear":
         return rows * across

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Raises where torch is older than what the package is tested with. Imported first by each module
-that needs torch, which import names of it that older ones may not have."""
+"""Raises ImportError if torch is older than the oldest version that is supported. Each module that
+needs torch imports this one first, since those modules import names that older versions lack."""
 from __future__ import annotations
 
 import torch
 
-OLDEST = (2, 11)  # as pyproject.toml says
+OLDEST = (2, 11)  # the same as in pyproject.toml
 
 
 def _number(version: str) -> tuple[int, ...]:
-    """(major, minor) of "2.15.0+cu132"."""
+    """(major, minor) of a version such as "2.15.0+cu132"."""
     return tuple(int(part) for part in version.split(".")[:2])
 
 

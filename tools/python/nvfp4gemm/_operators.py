@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Operators of torch: nvfp4gemm::mm, quantize, dequantize and convert_scales, gated and grouped, as
-what they compute. A Packed goes in and comes out as its parts.
+"""The implementations of the torch operators nvfp4gemm::mm, quantize, dequantize, convert_scales,
+gated, grouped and grouped_gated. They take and return the parts of a Packed as separate arguments.
 
-No operator writes what it is given. Where there is an out, the operator looks at it as a call at
-once does, makes a result of its own, and what is traced ends in a copy into out."""
+No operator writes its arguments. If out is given, an operator checks it as an eager call would, and
+returns a new tensor. The caller then copies that into out, also in a traced graph.
+"""
 from __future__ import annotations
 
 import math
@@ -23,13 +24,14 @@ from nvfp4gemm._stack import Stack, product
 _PACKED = ("Tensor {0}, Tensor? {0}_scales, Tensor? {0}_tensor_scale, float {0}_factor, "
            "str {0}_layout, str {0}_format")
 library = torch.library.Library("nvfp4gemm", "DEF")
-# a_source: what a was quantized from, which gets a's gradient; not read.
+# a_source is the tensor from which a was quantized. It receives a's gradient; its values are not
+# read.
 _MM = (
     "(" + _PACKED.format("a") + ", " + _PACKED.format("b") + ", SymInt k, ScalarType? out_dtype, "
     "Tensor? bias, str? activation, Tensor? c, float alpha, float beta, bool batch_invariant, "
     "str? launch, Tensor? a_source, Tensor? out=None, str a_name='a', str b_name='b') -> Tensor")
 library.define("mm" + _MM)
-library.define("mm_without_gradient" + _MM)  # for a third of the host time
+library.define("mm_without_gradient" + _MM)  # takes a third of the host time
 library.define("quantize(Tensor x, Tensor? tensor_scale, float? value, str? word, "
                "str scale_layout, str format, str? scale_rule=None) -> (Tensor, Tensor, Tensor)")
 library.define(
@@ -50,9 +52,9 @@ library.define("convert_scales(" + _PACKED.format("b") + ", SymInt k, str to) ->
 
 
 class _Seen:
-    """That a tensor of codes came through the door with these other parts, or was made here. Kept
-    with the codes; holds no tensor, so that memory goes when its owner does. Where arrays have
-    moved since, _device looks at them again."""
+    """Marks a tensor of codes as checked together with its scales, or as created here. It is an
+    attribute of the codes tensor. It refers to tensors weakly, so that memory is freed with its
+    owner. If memory has moved since, _device checks again."""
 
     def __init__(self, matrix: Matrix) -> None:
         scale = matrix.tensor_scale
@@ -60,14 +62,15 @@ class _Seen:
         self.scale = scale if isinstance(scale, float) else weakref.ref(scale)
         self.layout, self.k, self.places = matrix.scale_layout, matrix.k, matrix._places
         self.format = matrix.format
-        # For _compiled: Packed._kind of such a matrix, and what _known has for it.
+        # For _compiled: Packed._kind of such a matrix, and its Table of _known.
         self.kind = (f"{matrix.scale_layout} {matrix.format} "
                      f"{scale if isinstance(scale, float) else 1.0}")
         self.known: Any = {}
         matrix.codes._nvfp4gemm = self
 
     def is_of(self, scales: torch.Tensor, tensor_scale: torch.Tensor | None, kind: str) -> bool:
-        """fits(), of what _compiled has. The k of what is known is that of x."""
+        """Like fits(), for the arguments that _compiled has. It need not compare k, since a known
+        product has the k of x."""
         own = self.scale
         same = isinstance(own, float) if tensor_scale is None else (
             isinstance(own, weakref.ref) and own() is tensor_scale)
@@ -88,7 +91,7 @@ def part(codes: torch.Tensor, scales: torch.Tensor | None, tensor_scale: torch.T
     seen = getattr(codes, "_nvfp4gemm", None)
     if seen is None or not seen.fits(scales, scale, layout, format, k):
         matrix = Matrix(codes, scales, codes.shape[0], k, scale, layout, format)
-        if matrix.codes is codes and matrix.scales is scales:  # no copies, which would be lost
+        if matrix.codes is codes and matrix.scales is scales:  # not if Matrix made copies
             _Seen(matrix)
         return matrix
     return Matrix.of_seen(seen.places, codes, scales, codes.shape[0], k, scale, layout,
@@ -119,7 +122,7 @@ def _mm(a: torch.Tensor, a_scales: torch.Tensor | None, a_tensor_scale: torch.Te
 
 def _as_written(out: torch.Tensor | None, b: Matrix, name: str,
                 shape: Sequence[int]) -> torch.Tensor:
-    """out [.., n] as the rows of a result, where a call at once would write there."""
+    """Checks that an eager call could write to out [.., n], and returns it as [rows, n]."""
     rows, _ = b.door(name).result(out, "out", math.prod(shape[:-1]), shape[-1])
     return rows
 
@@ -134,7 +137,7 @@ def _apart(out: torch.Tensor, *read: torch.Tensor | None) -> None:
 
 
 def _is_same(out: torch.Tensor, c: torch.Tensor) -> bool:
-    """Whether c is out, which may be added to itself."""
+    """Whether c is out. The operator may then read it."""
     c = c.reshape(out.shape)
     return (c.data_ptr(), c.dtype, c.stride()) == (out.data_ptr(), out.dtype, out.stride())
 
@@ -149,8 +152,8 @@ def _quantize(x: torch.Tensor, tensor_scale: torch.Tensor | None, value: float |
     if not isinstance(scale, torch.Tensor):
         scale = torch.full((), scale, dtype=torch.float32, device=x.device)
     elif tensor_scale is not None:
-        scale = scale.clone()  # an operator does not return what it was given
-    if format == "nvfp4":  # the others' tensor scale is 1.0, no tensor
+        scale = scale.clone()  # an operator must not return its argument
+    if format == "nvfp4":  # in other formats the tensor scale is the number 1.0
         _Seen(Matrix.of_own(Torch, codes, scales, rows, k, scale, scale_layout))
     else:
         _Seen(Matrix.of_own(Torch, codes, scales, rows, k, 1.0, scale_layout, format))
@@ -221,7 +224,8 @@ def _grouped(x: torch.Tensor, x_scales: torch.Tensor | None, x_tensor_scale: tor
 
 def _held(out: torch.Tensor, b: Matrix, name: str, shape: Sequence[int],
           *read: torch.Tensor | None) -> torch.Tensor:
-    """A copy of out's rows, of which a grouped product leaves those of no group as they are."""
+    """A copy of the rows of out. A grouped product leaves rows outside all groups unchanged, so the
+    copy must have their old values."""
     rows = _as_written(out, b, name, shape)
     _apart(rows, *read)
     return Torch.copy(rows)

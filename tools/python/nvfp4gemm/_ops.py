@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The calls as operators of torch, which torch.compile keeps whole, autograd differentiates and
-autocast casts for, and which whatever else of torch looks at calls sees. gated and grouped have no
-gradients."""
+"""The calls as torch operators. torch.compile traces them without a graph break, autograd and
+autocast support mm, and torch's tools that observe calls see all of them. gated and grouped
+products have no gradients."""
 from __future__ import annotations
 
 import math
@@ -14,7 +14,7 @@ from torch.autograd import forward_ad as _forward_ad
 from torch._C._functorch import is_batchedtensor as _is_batched
 
 from nvfp4gemm import _eager
-from nvfp4gemm import _metas  # noqa: F401, which gives each operator its meta function
+from nvfp4gemm import _metas  # noqa: F401, which registers the meta functions
 from nvfp4gemm._arrays import Torch
 from nvfp4gemm._door import Door, size
 from nvfp4gemm._gemm import Gate, Numbers
@@ -24,7 +24,7 @@ from nvfp4gemm._transforms import Product, differentiated
 
 
 def _parts(x: Any) -> tuple[Any, ...]:
-    """A Packed or a tensor as the operators take it."""
+    """The arguments of an operator for a Packed, or for a tensor."""
     if not isinstance(x, Matrix):
         return x, None, None, 1.0, "", ""
     tensor = isinstance(x.tensor_scale, torch.Tensor)
@@ -34,9 +34,9 @@ def _parts(x: Any) -> tuple[Any, ...]:
 
 def _looked_at(b: Matrix, name: str, n: int, first: Any, out_dtype: Any, out: torch.Tensor | None,
                /, **operands: Any) -> torch.dtype | None:
-    """The result's type. Operands go through the door of a call at once here, before torch casts,
-    traces or copies them; those that stand for tensors, and all that torch.compile traces, when the
-    operator runs. The result has n columns, and as many rows as `first`."""
+    """Returns the result's type. Checks operands as an eager call would, before torch casts, traces
+    or copies them. Stand-ins for tensors, and all operands under torch.compile, are checked when
+    the operator runs. The result has n columns, and as many rows as `first`."""
     door = b.door(name)
     for what, operand in operands.items():
         if operand is not None:
@@ -53,7 +53,8 @@ def _looked_at(b: Matrix, name: str, n: int, first: Any, out_dtype: Any, out: to
 
 
 def _look(door: Door, operand: Any, what: str) -> bool:
-    """Whether the operand is a tensor with memory, and none that stands for one."""
+    """Checks an operand. Returns whether it is a real tensor with memory, not a stand-in for
+    one."""
     packed = isinstance(operand, Matrix)
     door.together(operand.codes if packed else operand, what)
     if Torch.compiling() or Torch.traced(operand.codes if packed else operand):
@@ -66,7 +67,7 @@ def _look(door: Door, operand: Any, what: str) -> bool:
 def mm(a: Any, b: Matrix, out_dtype: Any, bias: torch.Tensor | None, c: torch.Tensor | None,
        out: torch.Tensor | None, numbers: Numbers, a_source: torch.Tensor | None, gradient: bool,
        names: tuple[str, ...]) -> torch.Tensor:
-    """`gradient` is whether an operand requires one, `names` what the caller calls a and b."""
+    """gradient: whether an operand requires a gradient. names: what the caller calls a and b."""
     out_dtype = _looked_at(b, names[1], b.rows, a, out_dtype, out,
                            **{names[0]: a, "bias": bias, "c": c})
     numbers, activation = _eager.with_floats(numbers), numbers.activation
@@ -94,13 +95,13 @@ def _into(out: torch.Tensor | None, d: torch.Tensor) -> torch.Tensor:
 
 
 def _of_inference(out: torch.Tensor) -> bool:
-    """Whether out may be written in inference mode alone."""
+    """Whether out is an inference tensor, and inference mode must be enabled to write it."""
     return not Torch.compiling() and out.is_inference() and not torch.is_inference_mode_enabled()
 
 
 def gated(x: Any, gate: Matrix, out_dtype: Any, bias: torch.Tensor | None,
           out: torch.Tensor | None, numbers: Numbers, second: Gate) -> torch.Tensor:
-    """`second` is a Gate."""
+    """second is the Gate."""
     out_dtype = _looked_at(gate, "gate", gate.rows, x, out_dtype, out, x=x, gate_bias=bias,
                            up=second.b2, up_bias=second.bias2)
     return _into(out, torch.ops.nvfp4gemm.gated(
@@ -122,7 +123,7 @@ def grouped(x: Any, ends: torch.Tensor, weights: Stack, out_dtype: Any, bias: to
 def grouped_gated(x: Any, ends: torch.Tensor, gate: Stack, out_dtype: Any,
                   bias: torch.Tensor | None, out: torch.Tensor | None, numbers: Numbers,
                   rows_hint: int, second: Gate) -> torch.Tensor:
-    """`second` is a Gate."""
+    """second is the Gate."""
     out_dtype = _looked_at(gate, "gate", gate.rows_of_a_group, x, out_dtype, out, x=x, ends=ends,
                            gate_bias=bias, up=second.b2, up_bias=second.bias2)
     return _into(out, torch.ops.nvfp4gemm.grouped_gated(
@@ -147,7 +148,7 @@ def quantize(x: torch.Tensor, tensor_scale: Any, scale_layout: str, format: str,
 
 
 def _without_tangent(x: torch.Tensor) -> torch.Tensor:
-    """x, through which nothing passes in quantize()."""
+    """x without its forward-mode tangent, since quantize() passes no derivative."""
     if _forward_ad._current_level < 0:
         return x
     return _forward_ad.unpack_dual(x).primal

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What is imported when it is first used, since the package must work without it: packages of
-others, and our own modules that need torch.
+"""Imports modules when they are first used: other packages, without which this package must work,
+and our own modules that need torch.
 
-This is the only place that imports late. It is an attribute of a module because torch.compile reads
-those while it traces, where it refuses a call of the import machinery."""
+All late imports are here. They are attributes of this module, because torch.compile can read those
+while it traces, but refuses calls of the import machinery.
+"""
 from __future__ import annotations
 
 import importlib
@@ -29,7 +30,7 @@ def _never() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "compiling":  # whether torch.compile traces the call
+    if name == "compiling":  # a function: whether torch.compile traces the call
         torch = sys.modules.get("torch")
         if torch is None:
             return _never

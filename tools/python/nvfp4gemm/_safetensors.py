@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The header of a safetensors file: 8 bytes with the length of a JSON object, that object, then the
-tensors' bytes one after the other without gaps. A header is refused where the package safetensors
-refuses it, since whatever else it says would be read as weights."""
+"""Reads the header of a safetensors file. The file has 8 bytes with the length of a JSON object,
+that object, then the bytes of the tensors without gaps. Headers that the package safetensors
+refuses are refused here, too: otherwise wrong bytes might be read as weights."""
 from __future__ import annotations
 
 import json
@@ -12,38 +12,40 @@ from typing import Any
 
 from nvfp4gemm._types import Entry, Shape
 
-# The most that the package safetensors reads; the header of 100,000 tensors has a tenth of it.
+# The limit of the package safetensors. The header of 100,000 tensors has a tenth of it.
 _MOST_HEADER = 100_000_000
-_MOST_BITS = 67  # of 2^64 bytes
+_MOST_BITS = 67  # 2^67 bits are 2^64 bytes
 _BITS = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8,
          "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16,
          "F16": 16, "BF16": 16, "I32": 32, "U32": 32, "F32": 32, "F64": 64, "I64": 64, "U64": 64,
          "C64": 64}
 
 
-# What moves a cursor, ends a line or reverses what follows, and surrogates, which no UTF-8 has.
+# Control characters, line separators, bidirectional controls, and surrogates, which are not valid
+# in UTF-8.
 _CONTROL = re.compile("[\0-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def shown(text: str) -> str:
-    """Text with \\xNN or \\uNNNN for control characters: names in files are anybody's."""
+    """Text with \\xNN or \\uNNNN for control characters. Names in files are not trusted."""
     return _CONTROL.sub(lambda found: "\\x{:02x}".format(ord(found[0])) if found[0] < "\u0100" else
                         f"\\u{ord(found[0]):04x}", text)
 
 
 class FormatError(ValueError):
-    """A file that is not what its name says."""
+    """A file whose content is not valid for its extension."""
 
     def __init__(self, file: str, text: str) -> None:
         super().__init__(shown(f"{file} {text}"))
         self.file = file
 
 
-_DEEPEST = 64  # containers around a value, as `nvfp4 check` has it
+_DEEPEST = 64  # most containers around a value, the same as in `nvfp4 check`
 
 
 def _check_depth(said: Any) -> None:
-    """Level by level, since Python's own limit depends on its version and on the caller."""
+    """Checks the nesting depth level by level, since Python's own limit depends on its version and
+    on the caller."""
     level = [said]
     for _ in range(_DEEPEST):
         level = [inner for outer in level
@@ -54,7 +56,7 @@ def _check_depth(said: Any) -> None:
 
 
 def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object without equal keys."""
+    """A JSON object. Raises ValueError if it has equal keys."""
     found = {}
     for name, value in pairs:
         if name in found:
@@ -64,7 +66,8 @@ def _object(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
-    """JSON without equal keys. ValueError in words for everything else, deep nesting too."""
+    """Parses JSON. Raises ValueError with a message for anything invalid, including equal keys and
+    deep nesting."""
     try:
         said = json.loads(text, object_pairs_hook=_object, **options)
         if isinstance(said, (dict, list)):
@@ -110,7 +113,8 @@ def _entry(name: str, entry: Any) -> tuple[str, Shape, int, int]:
 
 
 def _entries(head: dict[str, Any], size: int) -> list[tuple[str, str, Shape, int, int]]:
-    """The tensors in the order of their bytes, which follow each other from 0 to size."""
+    """The tensors in the order of their bytes. Raises ValueError unless these cover 0 to size
+    without gaps."""
     found = [(name, *_entry(name, entry)) for name, entry in head.items()]
     found.sort(key=lambda entry: entry[3:])
     last = 0
@@ -131,7 +135,7 @@ def _metadata(head: dict[str, Any]) -> dict[str, str]:
 
 
 def read_header(file: str) -> tuple[dict[str, str], list[Entry]]:
-    """(metadata, [(name, dtype, shape, first byte in the file, bytes)])."""
+    """(metadata, [(name, dtype, shape, first byte in the file, number of bytes)])."""
     with open(file, "rb") as opened:
         whole = os.fstat(opened.fileno()).st_size
         size = int.from_bytes(opened.read(8), "little")

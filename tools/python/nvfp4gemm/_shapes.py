@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A layer of a checkpoint, and whether its tensors have the types and shapes that the rows
+"""A layer of a checkpoint. Checks that its tensors have the types and shapes that the rows
 NVFP4_SHAPE of tools/nvfp4/dialects.def say."""
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nvfp4gemm._files import Tensor
 
 
 class Refusal(Exception):
-    """Why a layer is not loaded: the tensor, what it is, what was expected."""
+    """Why a layer was not loaded: the tensor's name, what it is, what was expected."""
 
     def __init__(self, tensor: str, what: str, expected: str) -> None:
         super().__init__(tensor, what, expected)
@@ -20,8 +20,9 @@ class Refusal(Exception):
 
 
 class Layer(NamedTuple):
-    """name, its Dialect, {"codes", "scales", "tensor_scale": Tensor}, {use: Tensor} beside, and
-    whether nothing but names of layers says that it is that dialect."""
+    """A layer of a checkpoint. parts has the tensors "codes", "scales" and "tensor_scale". beside
+    has {use: Tensor} for its other tensors. by_name: whether only the layer's name suggests the
+    dialect."""
 
     name: str
     dialect: _dialects.Dialect
@@ -38,7 +39,7 @@ def elements(shape: Sequence[int]) -> int:
 
 
 def _codes_row(layer: Layer) -> tuple[str, list[str]]:
-    """(types, the dimensions) of the layer's codes."""
+    """(types, [dimensions]) of the layer's codes in the table."""
     types, shape = next(row[2:] for row in SHAPES if row[:2] == [layer.dialect.layout, "codes"])
     return types, shape.split(", ")
 
@@ -52,7 +53,8 @@ def size_of(layer: Layer) -> tuple[int | None, int, int]:
 
 
 def _value(text: str, n: int, k: int) -> int:
-    """A product of n, k and numbers, each perhaps divided, then rounded up."""
+    """Evaluates a dimension of the table for n and k, such as "n ^ 128 * k / 16 ^ 4". Here k / 16
+    divides, and x ^ 4 rounds x up to a multiple of 4."""
     total = 1
     for term in text.split(" * "):
         symbol, *steps = term.split()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Rows of a Packed, or a part of its k, as a Packed, by the rules of nvfp4_gemm.h, SLICES.
+"""Slices of a Packed along rows or along k, by the rules of nvfp4_gemm.h, SLICES.
 
-128x4 scales lie in tiles of 128 rows x 4 scales, 64 of k in NVFP4. A slice that begins at a tile
-takes whole tiles, of which what lies after its end is padding; any other goes through linear scales
-and back."""
+128x4 scales are stored in tiles of 128 rows x 4 scales, which are 64 of k in NVFP4. A slice that
+begins at a tile boundary takes whole tiles; scales after the slice's end count as padding. Other
+slices are converted to linear scales and back.
+"""
 from __future__ import annotations
 
 import math
@@ -16,7 +17,7 @@ from nvfp4gemm._matrix import Matrix, row_bytes
 from nvfp4gemm._types import Array, Arrays
 
 TILE_ROWS, TILE_BYTES = 128, 512
-UNIT_ROWS = 64  # of packed weights
+UNIT_ROWS = 64  # rows of a unit of packed weights
 
 
 def _check(begin: int, end: int, size: int, what: str, unit: int) -> None:
@@ -28,25 +29,26 @@ def _check(begin: int, end: int, size: int, what: str, unit: int) -> None:
 
 
 def _tiles(packed: Matrix) -> Array:
-    """The bytes of 128x4 scales as [tiles of rows, tiles of k, bytes]."""
+    """The bytes of 128x4 scales as [tiles along rows, tiles along k, bytes]."""
     across = -(-packed.k // (4 * packed.block))
     return packed.scales.reshape(-1, across, TILE_BYTES)
 
 
 def _aligned(x: Array) -> Array:
-    """x itself where its address is a multiple of 16, as a GEMM wants it; else a copy."""
+    """x itself if its address is a multiple of 16, as a GEMM requires; else a copy."""
     arrays = arrays_of(x, "x")
     return arrays.copy(x) if _lies_apart(arrays, x) else x
 
 
 def _lies_apart(arrays: Arrays, x: Array) -> bool:
-    """From multiples of 16 bytes; what is traced has no address, and operators look at it."""
+    """Whether the address of x is not a multiple of 16. False for a traced tensor, which has no
+    address; the operators check it."""
     return not (arrays.compiling() or arrays.traced(x)) and arrays.address(x) % 16 != 0
 
 
 def _of_packing(packed: Matrix, begin: int, end: int) -> Array | None:
-    """The bytes of those rows of packed weights, on the same memory; None where they share a unit
-    with others."""
+    """The bytes of these rows of packed weights, on the same memory; None if a unit also has other
+    rows."""
     if begin % UNIT_ROWS or end % UNIT_ROWS and end != packed.rows:
         return None
     units = packed.scales.reshape(-(-packed.rows // UNIT_ROWS), -1)
@@ -79,7 +81,8 @@ def _with_rows(packed: Any, begin: int, end: int, scales: Array) -> Any:
 
 
 def _tensor_scales(packed: Matrix, begin: int, end: int) -> Array:
-    """Those of rows begin to end, of which each group is as large as both cuts allow."""
+    """The tensor scales of rows begin to end, with the largest group size that divides both ends
+    and the old group size."""
     scales, each = packed.tensor_scale, packed.scale_rows
     first, last = begin // each, max(end - 1, begin) // each
     if each == 1 or first == last:

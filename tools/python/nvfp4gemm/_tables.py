@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Tables that the library's C++ reads, too. A wheel carries them beside this file."""
+"""Reads the tables that the library's C++ reads, too. A wheel has them beside this file."""
 import os
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def text_of(path: str) -> str:
-    """Of a table, by its path in the sources."""
+    """The text of a table, whose path in the sources is given."""
     beside = os.path.join(_HERE, os.path.basename(path))
     if not os.path.exists(beside):
         beside = os.path.join(_HERE, "../../..", path)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What torch does with the operators: gradients in both modes of AD, autocast, vmap, and counts of
-FLOPs."""
+"""The operators' support for torch: gradients in both modes of AD, autocast, vmap, and FLOP
+counts."""
 from __future__ import annotations
 
 import math
@@ -19,7 +19,8 @@ from nvfp4gemm._operators import library
 
 
 def _remember(ctx: Any, inputs: Sequence[Any], output: torch.Tensor) -> None:
-    """What the gradients of y = alpha a b^T + beta c + bias need: b, and types and shapes."""
+    """Stores what the gradients of y = alpha a b^T + beta c + bias need: b, and types and
+    shapes."""
     a, bias, c, a_source = inputs[0], inputs[14], inputs[16], inputs[21]
     ctx.activation = inputs[15]
     x = a if a_source is None else a_source
@@ -48,7 +49,7 @@ def _dequantized(ctx: Any, dtype: torch.dtype) -> torch.Tensor:
 
 
 def _gradients(ctx: Any, dy: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    """Of a or its source, of bias and of c."""
+    """The gradients of a (or of the tensor from which it was quantized), bias and c."""
     needs, (x, bias, c) = ctx.needs_input_grad, ctx.like
     rows = dy.reshape(-1, dy.shape[-1])
     dx = dbias = dc = None
@@ -68,7 +69,8 @@ torch.library.register_autograd("nvfp4gemm::mm", _gradients, setup_context=_reme
 
 
 def differentiated() -> bool:
-    """Inside a gradient of torch.func or forward-mode AD, which torch does not teach operators."""
+    """Whether the call is inside torch.func.grad, jvp or forward-mode AD. torch has no way to
+    register these for custom operators."""
     if Torch.compiling():
         return False
     if _forward_ad._current_level >= 0:
@@ -81,7 +83,7 @@ _OF_GRADIENTS = (torch._C._functorch.TransformType.Grad, torch._C._functorch.Tra
 
 
 class Product(torch.autograd.Function):
-    """The operator in both modes of AD, and in the transforms of torch.func."""
+    """The operator with both modes of AD, for the transforms of torch.func."""
     generate_vmap_rule = True
 
     @staticmethod
@@ -101,7 +103,8 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> torch.Tensor | None:
-        """alpha ta b^T + tbias + beta tc, where ta is a's tangent or its source's."""
+        """alpha ta b^T + tbias + beta tc, where ta is the tangent of a or of the tensor from which
+        it was quantized."""
         _refuse_activation(ctx)
         (dtype, shape), ta = ctx.result, tangents[21 if ctx.source else 0]
         made = None
@@ -117,8 +120,8 @@ class Product(torch.autograd.Function):
 
 
 def _cast_for(device: str, operator: Callable[..., Any]) -> Callable[..., Any]:
-    """The operator under autocast: a in autocast's type where it is not quantized, and so is the
-    result unless out_dtype says more. Bias and c are read in their own types."""
+    """The operator under autocast. An a that is not quantized is cast to autocast's type, and the
+    result has that type unless out_dtype names another. bias and c are not cast."""
     def cast(a: torch.Tensor, scales: torch.Tensor | None, *arguments: Any) -> Any:
         dtype, others = torch.get_autocast_dtype(device), list(arguments)
         if scales is None and a.is_floating_point() and a.dtype != torch.float64:
@@ -136,7 +139,7 @@ for _device, _key in (("cuda", "AutocastCUDA"), ("cpu", "AutocastCPU")):
 
 
 def one_by_one(operator: Callable[..., Any]) -> Callable[..., Any]:
-    """The batching rule of torch.vmap: a call for each member of the batch."""
+    """The batching rule of torch.vmap that calls the operator for each member of the batch."""
     def rule(info: Any, in_dims: Sequence[int | None], *arguments: Any) -> tuple[Any, Any]:
         def member(i: int) -> Any:
             return operator(*(x if dim is None else x.select(dim, i)
@@ -150,7 +153,8 @@ def one_by_one(operator: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _batched_mm(info: Any, in_dims: Sequence[int | None], *arguments: Any) -> tuple[Any, Any]:
-    """One product where a alone has the batch, as its leading dimension."""
+    """The batching rule of mm: one product, with the batch as a leading dimension of a, if only a
+    is batched; else one product for each member."""
     alone = in_dims[0] is not None and not any(dim is not None for dim in in_dims[1:])
     operator = torch.ops.nvfp4gemm.mm_without_gradient
     if not alone or arguments[1] is not None or arguments[16] is not None or (
@@ -164,15 +168,15 @@ for _name in ("mm", "quantize", "dequantize", "convert_scales", "gated", "groupe
     torch.library.register_vmap(f"nvfp4gemm::{_name}",
                                 one_by_one(getattr(torch.ops.nvfp4gemm, _name)), lib=library)
 torch.library.register_vmap("nvfp4gemm::mm_without_gradient", _batched_mm, lib=library)
-# Operators that multiply: the place of k among the arguments, and how many products they make.
+# {operator: (index of k among its arguments, number of products that it computes)}
 _PRODUCTS = {"mm": (12, 1), "mm_without_gradient": (12, 1), "gated": (18, 2), "grouped": (15, 1),
              "grouped_gated": (21, 2)}
 
 
 def count_flops(name: str, products: int, k_of: Callable[[Sequence[Any]], int]) -> None:
-    """For torch.utils.flop_counter: 2 m n k for each product, with k by the arguments, of which
-    tensors are shapes. A counter has the formulas of the time at which it was made, so those that
-    count already are given ours."""
+    """Registers 2 m n k FLOPs for each product with torch.utils.flop_counter. k_of returns k from
+    the arguments, in which tensors are given as shapes. A counter copies the formulas when it is
+    made, so the formula is also added to counters that are already active."""
     def flops(*arguments: Any, out_shape: Any = None) -> int:
         return 2 * products * math.prod(out_shape) * k_of(arguments)
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What annotations say. NumPy and torch are optional, so they are named here for type checkers
-alone."""
+"""Types for annotations. NumPy and torch are optional, so only type checkers import them here."""
 from __future__ import annotations
 
 import os
@@ -13,11 +12,11 @@ if TYPE_CHECKING:
 else:
     Self = Any
 
-# An array of a caller, and one in a function whose result is of the same package.
+# AnyArray is an array of a caller. A is one in a function whose result is of the same package.
 AnyArray: TypeAlias = "numpy.ndarray[Any, Any] | torch.Tensor"
 A = TypeVar("A", "numpy.ndarray[Any, Any]", "torch.Tensor")
-# Inside, arrays are asked through the class of their package, Numpy or Torch of _arrays, which has
-# the same functions for both; mypy looks into neither.
+# Inside the package, arrays are accessed through the classes Numpy and Torch of _arrays, which have
+# the same functions. mypy checks neither.
 Array: TypeAlias = Any
 Arrays: TypeAlias = Any
 
@@ -28,7 +27,7 @@ Group: TypeAlias = "torch.distributed.ProcessGroup | None"
 Path: TypeAlias = "str | os.PathLike[str]"
 Shape: TypeAlias = "tuple[int, ...]"
 
-# A tensor of a file's header: name, type, shape, first byte, bytes.
+# A tensor in a file's header: name, type, shape, first byte in the file, number of bytes.
 Entry: TypeAlias = "tuple[str, str, Shape, int, int]"
-# Addresses of codes, scales and a tensor scale that is an array.
+# Addresses of the codes, of the scales, and of the tensor scale if it is an array.
 Places: TypeAlias = "tuple[int, int | None, int | None]"

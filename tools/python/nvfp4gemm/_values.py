@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What the values of a layer say that no name and no type does: a tensor scale that is inverted or
-0, scales that are lost, scales in the other of two layouts. docs/integration.md has the statistics;
-`nvfp4 check` computes the same."""
+"""Finds errors that only the values of a layer show: a tensor scale that is inverted or 0, many
+scales that are 0 although their codes are not, and scales in the other layout. docs/integration.md
+describes the statistics; `nvfp4 check` computes the same ones."""
 from __future__ import annotations
 
 import math
@@ -23,25 +23,25 @@ def _ue4m3(byte: int) -> float:
     return math.ldexp(mantissa if exponent == 0 else 8 + mantissa, max(exponent, 1) - 10)
 
 
-# log2 of the magnitude of each byte; 0 counts as the smallest above it.
+# log2 of the magnitude of each UE4M3 byte; 0 counts as the smallest magnitude above 0.
 _LOGS = [math.log2(max(_ue4m3(byte & 0x7F), 2.0 ** -9)) for byte in range(256)]
 
 
 def check_values(layer: Layer, made: Weight, expert: int | None) -> None:
-    """Refuses a Weight with 128x4 scales whose values cannot be a layer's."""
+    """Raises Refusal if the values of made, which has 128x4 scales, cannot be those of a layer."""
     if made.format != "nvfp4":
         return
     scale = layer.parts.get("tensor_scale", layer.parts["codes"]).name
     t, exact = made.tensor_scale, []
     if t == 0 and bool((made.codes & 0x77 != 0).any()):
         raise Refusal(scale, "0, over codes that are not", "a positive number")
-    if _largest(made.scales, t) > LIMIT["largest_weight"]:  # perhaps in the padding alone
+    if _largest(made.scales, t) > LIMIT["largest_weight"]:  # may be only in the padding
         exact = [made.with_scales("linear").scales]
         largest = _largest(exact[0], t)
         if largest > LIMIT["largest_weight"]:
             raise Refusal(scale, f"{t:.6g} as a multiplier, which makes weights of {largest:.6g}",
                           f"weights of at most {LIMIT['largest_weight']}; it may be the reciprocal")
-    # Zeros, of which some may be padding.
+    # Some of these zeros may be padding.
     zeros, blocks = int((made.scales & 0x7F == 0).sum()), made.rows * made.k // made.block
     if zeros * LIMIT["lost_blocks"] >= blocks:
         scales = exact[0] if exact else made.with_scales("linear").scales
@@ -53,7 +53,8 @@ def _largest(scales: Array, t: float) -> float:
 
 
 def _check_lost(layer: Layer, made: Weight, scales: Array, expert: int | None) -> None:
-    """The sentence that `nvfp4 check` has."""
+    """Raises Refusal, with the message of `nvfp4 check`, if too many blocks have a scale of 0 and
+    codes that are not 0."""
     blocks = made.codes[:, :made.k // 2].reshape(made.rows, -1, made.block // 2)
     used = ((blocks & 0x77) != 0).any(-1).reshape(-1)
     lost, used = int((used & (scales.reshape(-1) & 0x7F == 0)).sum()), int(used.sum())
@@ -64,8 +65,8 @@ def _check_lost(layer: Layer, made: Weight, scales: Array, expert: int | None) -
 
 
 class Layouts:
-    """Whether scales lie as their layer's dialect says, which their statistics tell where both
-    layouts have the same size."""
+    """Checks by statistics that scales have the layout that their layer's dialect says. This is
+    needed if both layouts have the same size."""
 
     def __init__(self, arrays: Any, layers: Iterable[Layer | Refusal]) -> None:
         self.arrays = arrays
@@ -73,7 +74,9 @@ class Layouts:
         self._named = [layer for layer in layers if isinstance(layer, Layer) and layer.by_name]
 
     def check(self, layer: Layer, scales: Array, tiles: bool, expert: int | None) -> None:
-        """Refuses the scales of a layer, or of an expert of it, as the file has them."""
+        """Raises Refusal if the statistics of scales, which are in the file's layout, show the
+        other layout. Raises it, too, if only names suggest the dialect and no layer's statistics
+        confirm that."""
         linear, tiled = self._structures(layer, scales) or (0, 0)
         own, other = (tiled, linear) if tiles else (linear, tiled)
         read, best = ("128x4 tiles", "linear scales") if tiles else ("linear", "128x4 tiles")
@@ -88,7 +91,8 @@ class Layouts:
                           "a declaration of its layout")
 
     def _proved(self) -> bool:
-        """Whether some layer of that name has scales that speak for the layout of its dialect."""
+        """Whether the scales of some layer whose name suggests the dialect show that they have its
+        layout."""
         if self._proof is None:
             self._proof = any(map(self._speaks, self._named))
         return self._proof
@@ -96,13 +100,13 @@ class Layouts:
     def _speaks(self, layer: Layer) -> bool:
         _, n, k = size_of(layer)
         if n % _TILE_ROWS or k // 16 % _TILE_SCALES:
-            return True  # linear scales would have another size
+            return True  # the size shows the layout
         seen = self._structures(layer, self.arrays.bytes_of(layer.parts["scales"]))
         return bool(seen and seen[1] >= LIMIT["other_layout"] * seen[0] > 0)
 
     def _structures(self, layer: Layer, scales: Array) -> tuple[float, float] | None:
-        """How much rows or columns explain of them, read as linear and as tiles; None where that
-        cannot be told."""
+        """Two numbers: how much of the variance of the scales is between rows or columns, if they
+        are read as linear and as tiles. None if that cannot be computed."""
         _, n, k = size_of(layer)
         across = k // 16
         if n % _TILE_ROWS or across % _TILE_SCALES or not across:
@@ -128,7 +132,8 @@ def _structure(logs: Array) -> float:
 
 
 def _between_over_inside(groups: Array) -> float:
-    """The variance of the means of rows over what chance would make of the variance in them."""
+    """The variance of the means of rows, divided by the variance that they would have if all values
+    came from one distribution."""
     count, items = groups.shape
     means = groups.mean(1)
     inside = float(((groups - means.reshape(-1, 1)) ** 2).sum())
