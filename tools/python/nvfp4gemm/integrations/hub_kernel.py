@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The four names that transformers 5's NVFP4Config asks of a kernel of the hub, over this package:
-on every GPU from compute capability 8.0 on, and on the CPU.
+"""The four functions that transformers 5's NVFP4Config expects of a kernel of the hub, implemented
+by this package. They run on every GPU from compute capability 8.0 on, and on the CPU.
 
-    python -m nvfp4gemm.integrations.hub_kernel FOLDER      # a kernel that kernels loads
+    python -m nvfp4gemm.integrations.hub_kernel FOLDER      # writes a kernel that kernels can load
     LOCAL_KERNELS=kernels-community/nvfp4-gemm=FOLDER python ...
 
-With that variable transformers loads it in place of its own. The quantizer of transformers 5.24
-itself wants a GPU of 10.0.
+With that variable, transformers loads this kernel in place of its own. The quantizer of
+transformers 5.24 itself requires a GPU of compute capability 10.0.
 """
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nvfp4gemm._packed import Packed
 from nvfp4gemm._types import Device
 
 NAME, VERSION = "nvfp4gemm", 1
-# The folders for builds of torch with and without CUDA. They hold Python alone, which fits every
+# The folders for builds of torch with and without CUDA. They contain Python only, so they fit every
 # GPU.
 _BACKENDS = ("cuda", "cpu")
 _MODULE = '''# SPDX-License-Identifier: MIT
@@ -35,8 +35,13 @@ from nvfp4gemm.integrations.hub_kernel import PackedWeight, gemm, pack, swizzled
 
 @dataclass
 class PackedWeight:
-    """A weight [n, k]: codes [n, k / 2] and UE4M3 scales, as 128x4 tiles of four to an int32
-    [swizzled_sf_shape(n, k)] and row by row [n, k / 16]; global_scale [1] multiplies."""
+    """A weight [n, k] = code * scale * global_scale.
+
+    qweight       the codes, [n, k / 2]
+    sf            UE4M3 scales as 128x4 tiles, four to an int32: swizzled_sf_shape(n, k)
+    global_scale  [1]
+    sf_rowmajor   the same scales row by row, [n, k / 16], or None
+    """
 
     qweight: torch.Tensor
     sf: torch.Tensor
@@ -51,7 +56,7 @@ def swizzled_sf_shape(n: int, k: int) -> tuple[int, int]:
 
 
 def pack(weight: torch.Tensor, device: Device = None) -> PackedWeight:
-    """The PackedWeight of a weight [n, k] in 16 or 32 bits, k a multiple of 16."""
+    """Quantizes a weight [n, k] of 16 or 32 bits, on device if given. k is a multiple of 16."""
     made = _calls.quantize(weight.to(device))
     n, k = made.shape
     return PackedWeight(
@@ -62,31 +67,31 @@ def pack(weight: torch.Tensor, device: Device = None) -> PackedWeight:
         n, k, made.with_scales("linear").scales.reshape(n, k // 16))
 
 
-# transformers makes a PackedWeight of the same tensors for each call.
+# transformers makes a new PackedWeight of the same tensors in each call.
 _kept = Kept()
 
 
 def _made(packed: PackedWeight) -> Packed:
-    # detach(): the Packed holds none of the tensors that it is kept by.
+    # detach(), since the Packed must not refer to the tensors under which it is cached.
     return Packed(packed.qweight.detach(), packed.sf.detach().reshape(-1).view(torch.uint8),
                   packed.n, packed.k, packed.global_scale.detach())
 
 
 def _packed_of(packed: PackedWeight) -> Packed:
-    """The Packed of a PackedWeight; calls keep plans by it. Where the codes' rows are no multiple
-    of 16 bytes they are copied once."""
+    """The Packed of a PackedWeight. It is the same object each time, because plans are cached under
+    it. If rows of codes are not a multiple of 16 bytes long, they are copied once."""
     made: Packed = _kept.of((packed.qweight, packed.sf, packed.global_scale), (packed.n, packed.k),
                             partial(_made, packed), copies=packed.k % 32 != 0)
     return made
 
 
 def gemm(packed: PackedWeight, x: torch.Tensor, quantize_input: bool = False) -> torch.Tensor:
-    """x [.., k] of bfloat16 or float16 times the weight: [.., n] of x's type."""
+    """x * weight^T, [.., n]. x is [.., k] of bfloat16 or float16, and the result has its type."""
     return _calls.linear(x, _packed_of(packed), quantize_input=quantize_input)
 
 
 def write(folder: str) -> None:
-    """The layout that kernels.get_local_kernel() loads: a folder for each build of torch."""
+    """Writes the folders that kernels.get_local_kernel() loads: one for each build of torch."""
     for backend in _BACKENDS:
         variant = os.path.join(folder, "build", f"torch-{backend}")
         os.makedirs(variant, exist_ok=True)

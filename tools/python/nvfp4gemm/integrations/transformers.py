@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""4-bit checkpoints by transformers' from_pretrained; transformers 5.
+"""Loads 4-bit checkpoints by from_pretrained() of transformers 5.
 
     import nvfp4gemm.integrations.transformers as nvfp4gemm_transformers
     nvfp4gemm_transformers.register()
     model = AutoModelForCausalLM.from_pretrained("model/", device_map="cuda")
 
-The layers that the folder has in 4 bits, and its blocks of experts, become nvfp4gemm.nn.Linear and
-nvfp4gemm.nn.Experts; the weights that they have in 16 bits otherwise are never allocated.
-transformers loads all the rest, which has 16 or 32 bits: a folder with layers in FP8 or INT8, too,
-and one without 4-bit layers is refused (NotRead). save_pretrained then writes the layers as their
-state_dict has them, which from_pretrained reads again.
+The layers and expert blocks that the folder has in 4 bits become nvfp4gemm.nn.Linear and
+nvfp4gemm.nn.Experts. Their 16-bit weights are never allocated. transformers loads all other
+weights, which must have 16 or 32 bits. A folder that also has layers in FP8 or INT8 is refused
+(NotRead), and so is one without 4-bit layers. save_pretrained() then writes the state_dict of the
+layers, which from_pretrained() can read again.
 
-One device, or one for each rank of a tensor-parallel group:
+The model is on one device, or on one device for each rank of a tensor-parallel group:
 
     torchrun --nproc-per-node 2 serve.py    # from_pretrained(.., distributed_config=
                                             #                 DistributedConfig(tp_size=2))
@@ -36,16 +36,17 @@ from nvfp4gemm._files import Checkpoint
 from nvfp4gemm._safetensors import shown
 from nvfp4gemm._types import Device, Group
 
-# quant_method of config.json: our own, and those of other programs whose files we read.
+# Values of quant_method in config.json: our own, and those of other programs whose files can be
+# read.
 OWN = "nvfp4gemm"
 METHODS = (OWN, "modelopt", "compressed-tensors", "mxfp4")
 
 
-# What transformers loads as it is; it would cast other numbers, and drop the scales beside them.
+# Types that transformers loads unchanged. It would cast other types, and drop their scales.
 _NUMBERS = ("BF16", "F16", "F32", "F64", "BOOL", "I16", "I32", "I64", "U16", "U32", "U64")
 _SCALES = "weight_scale"  # how the names of scales beside a weight begin
 
-# What a tensor-parallel plan says of a layer, and the layer of a rank.
+# {style in a tensor-parallel plan: function that makes a rank's layer}
 _STYLES: dict[str, Callable[..., Any]] = {
     "colwise": parallel.ColumnLinear,
     "colwise_gather_output": partial(parallel.ColumnLinear, gather=True),
@@ -54,12 +55,12 @@ _STYLES: dict[str, Callable[..., Any]] = {
     "rowwise_split_input": partial(parallel.RowLinear, split_input=True),
     "rowwise_rep": partial(parallel.RowLinear, split_input=True),
     "replicate": lambda layer, group: layer}
-_AT_ONCE = 32  # layers that a rank has whole while it divides them
+_AT_ONCE = 32  # layers that a rank loads whole before it keeps its parts of them
 
 
 class NotRead(ValueError):
-    """A folder that is not read as it is meant. `tensor`: the first that is in no 4-bit layer and
-    no weight in 16 or 32 bits; None where there are no 4-bit layers."""
+    """A folder that would be loaded wrongly. tensor is the first tensor that belongs to no 4-bit
+    layer and is no weight of 16 or 32 bits; None if the folder has no 4-bit layers."""
 
     def __init__(self, tensor: str | None, text: str) -> None:
         super().__init__(text)
@@ -67,10 +68,10 @@ class NotRead(ValueError):
 
 
 class Config(QuantizationConfigMixin):
-    """What config.json says of a checkpoint's 4-bit layers; its files say the rest.
+    """The quantization_config of config.json for 4-bit layers. The checkpoint's files say the rest.
 
-    quantize_input   as nn.Linear and nn.Experts have it
-    made_from        what config.json said, all of it, where another program made the folder
+    quantize_input  as in nn.Linear and nn.Experts
+    made_from       the whole quantization_config that another program wrote, or None
     """
 
     def __init__(self, quant_method: str = OWN, quantize_input: bool = False,
@@ -86,13 +87,13 @@ class Config(QuantizationConfigMixin):
 
 
 class Quantizer(HfQuantizer):
-    """Keeps the layers that a folder has in 4 bits from transformers while it loads the rest, then
-    loads them."""
+    """Hides the layers that a folder has in 4 bits while transformers loads the rest, then loads
+    them."""
 
     quantization_config: Any
     requires_calibration = True  # transformers then refuses a model in 16 bits
-    is_trainable = True  # what is beside the layers
-    group: Group = None  # of the ranks that have a part of each layer
+    is_trainable = True  # the other layers
+    group: Group = None  # the ranks among which each layer is divided
 
     def is_serializable(self) -> bool:
         return self.group is None  # a rank would save its parts as the whole
@@ -131,7 +132,7 @@ class Quantizer(HfQuantizer):
             _check_styles(self._styles(plan | _plan_of(config)), self.aside)
 
     def _styles(self, plan: Mapping[str, str]) -> dict[str, str]:
-        """{layer: what the plan says of it}"""
+        """{layer: its style in the plan}"""
         found = {name: plan.get(replace_layer_number_by_wildcard(name)) for name in self.aside}
         return {name: style for name, style in found.items() if style is not None}
 
@@ -166,7 +167,8 @@ class Quantizer(HfQuantizer):
 
 
 class _Aside(torch.nn.Identity):
-    """In a layer's place while transformers loads the rest, and divides it by the model's plan."""
+    """Stands in for a layer while transformers loads the rest and applies the model's
+    tensor-parallel plan."""
 
     def __init__(self, layer: Any) -> None:
         super().__init__()
@@ -175,13 +177,13 @@ class _Aside(torch.nn.Identity):
 
 
 def _plan_of(config: Any) -> dict[str, str]:
-    """What the caller's own plan changes."""
+    """The changes that the caller makes to the model's plan."""
     return config.tp_plan if isinstance(config.tp_plan, dict) else {}
 
 
 def _check_styles(styles: Mapping[str, str], layers: Mapping[str, Any]) -> None:
-    """Raises where the plan has a style that 4-bit layers do not have. Experts are whole on each
-    rank, whatever it is: every rank then has their sum."""
+    """Raises if the plan has a style that 4-bit layers do not support. Experts accept every style:
+    each rank has all experts and computes the whole sum."""
     for name, style in styles.items():
         if isinstance(layers[name], torch.nn.Linear) and style not in _STYLES:
             raise ValueError(f"tp_plan has {style!r} for {name}, which the folder has in 4 bits; "
@@ -207,7 +209,8 @@ def _one_device(devices: Iterable[Any]) -> Any:
 
 
 def _check_the_rest(model: Any, folder: str, names: Iterable[str], files: Iterable[str]) -> None:
-    """Raises where transformers would load what is beside the 4-bit layers as other numbers."""
+    """Raises NotRead if transformers would change the values of tensors that belong to no 4-bit
+    layer."""
     files = {os.path.basename(file) for file in files}
     left_out = [re.compile(one) for one in model._keys_to_ignore_on_load_unexpected or ()]
     ours = tuple(name + "." for name in names)
@@ -225,7 +228,7 @@ def _check_the_rest(model: Any, folder: str, names: Iterable[str], files: Iterab
 
 
 def _own_layers(model: Any, folder: str) -> list[str]:
-    """Names of the layers and blocks of experts that were saved as a state_dict of ours."""
+    """The names of the layers and expert blocks that were saved as a state_dict of this package."""
     tensors, blocks = Checkpoint(folder).tensors, _experts.blocks_of(model)
     return [name for name, layer in model.named_modules() if
             type(layer) is torch.nn.Linear and f"{name}.codes" in tensors or
@@ -257,8 +260,8 @@ def _load_own(model: Any, folder: str, layers: Mapping[str, Any], device: Device
 
 
 def register(methods: Iterable[str] = METHODS) -> None:
-    """From now on from_pretrained() loads folders whose config.json has one of these quant_method
-    by this module, in place of what transformers has for "compressed-tensors" and "mxfp4"."""
+    """From now on from_pretrained() uses this module for folders whose config.json has one of these
+    quant_method. For "compressed-tensors" and "mxfp4" this replaces the loaders of transformers."""
     for method in methods:
         if method not in METHODS:
             raise ValueError(f"methods has {method!r}; there are {', '.join(map(repr, METHODS))}")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Kernels for the NVFP4 and MXFP4 linear layers of vLLM 0.33, which loads register() by the entry
-point vllm.general_plugins of this package.
+"""Kernels for the NVFP4 and MXFP4 linear layers of vLLM 0.33. vLLM calls register() through this
+package's entry point vllm.general_plugins.
 
     NVFP4GEMM_VLLM=first vllm serve model/
 
-Without that variable the kernels come after vLLM's own, and vLLM takes one where no other is left.
+Without that variable the kernels come after vLLM's own, so vLLM uses one only if no other fits.
 VLLM_DISABLED_KERNELS disables them by the names of their classes. Tokens are bfloat16 or float16.
-vLLM's blocks of experts (fused MoE) have kernels of another kind and stay vLLM's.
+vLLM's expert blocks (fused MoE) use kernels of another kind and are not changed.
 """
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ logger = init_logger(__name__)
 
 
 def _problem(format: str, quantize_input: bool) -> Any:
-    """A product as layers have it, for the library to say where it has a kernel."""
+    """A typical product of a layer, for asking the library whether it has a kernel."""
     desc = abi.GemmDesc(m=1, n=128, k=128, l=1, alpha=1.0, a_ld=128, b_ld=128, d_ld=128,
                         d_type=abi.BF16, b_scale_layout=abi.LAYOUTS["128x4"],
                         operand_format=abi.FORMATS[format])
@@ -48,7 +48,8 @@ def _problem(format: str, quantize_input: bool) -> Any:
 
 
 def _checked(layer: Any, format: str) -> tuple[torch.Tensor, torch.Tensor]:
-    """The layer's weight and block scales as vLLM loads them: linear, not swizzled."""
+    """The layer's weight and block scales as vLLM loads them: linear, not swizzled. Raises
+    ValueError if they have another type or shape."""
     codes, scales = layer.weight.data, layer.weight_scale.data
     if codes.dtype is not torch.uint8 or codes.ndim != 2:
         raise ValueError(f"weight is {codes.dtype} {tuple(codes.shape)}; expected torch.uint8 "
@@ -64,9 +65,9 @@ def _checked(layer: Any, format: str) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 class _Kernel:
-    """A layer's weight_scale becomes 128x4 tiles, its weight stays as it is where rows of codes are
-    multiples of 16 bytes. Products read both, and the layer's global scales, where the layer has
-    them: what vLLM writes there, a CUDA graph follows."""
+    """Converts a layer's weight_scale to 128x4 tiles. The weight is copied only if its rows are not
+    a multiple of 16 bytes long. Products read both, and the layer's global scales if it has them,
+    from the layer's own memory. So a CUDA graph sees what vLLM writes there."""
 
     format, quantize_input = "nvfp4", False
     config: Any
@@ -106,7 +107,7 @@ class _Kernel:
                                 type(self).__name__)
 
     def _check_global_scales(self, layer: Any) -> None:
-        """MXFP4 has none."""
+        """MXFP4 has no global scales."""
 
     def _quantizes(self, layer: Any) -> bool:
         return self.config.activation_quant_key is not None
@@ -133,7 +134,7 @@ class _Kernel:
 
 
 class Nvfp4gemmNvFp4W4A16LinearKernel(_Kernel, NvFp4LinearKernel):
-    """NVFP4 weights, tokens in 16 bits: compute capability 8.0 and later."""
+    """NVFP4 weights and 16-bit tokens: compute capability 8.0 and later."""
 
     def _check_global_scales(self, layer: Any) -> None:
         tensor_scale_of(_value(layer, "weight_global_scale"), what="weight_global_scale")
@@ -147,7 +148,8 @@ class Nvfp4gemmNvFp4W4A16LinearKernel(_Kernel, NvFp4LinearKernel):
 
 
 class Nvfp4gemmNvFp4LinearKernel(Nvfp4gemmNvFp4W4A16LinearKernel):
-    """NVFP4 weights, and tokens quantized by the checkpoint's input scale: 9.0, 10.0, 10.3."""
+    """NVFP4 weights, and tokens that are quantized with the checkpoint's input scale: 9.0, 10.0 and
+    10.3."""
 
     quantize_input = True
 
@@ -161,7 +163,7 @@ class Nvfp4gemmNvFp4LinearKernel(Nvfp4gemmNvFp4W4A16LinearKernel):
 
 
 class Nvfp4gemmMxFp4W4A16LinearKernel(_Kernel, MxFp4LinearKernel):
-    """MXFP4 weights, tokens in 16 bits: 8.0 and later."""
+    """MXFP4 weights and 16-bit tokens: 8.0 and later."""
 
     format = "mxfp4"
 
@@ -178,7 +180,7 @@ class Nvfp4gemmMxFp4LinearKernel(Nvfp4gemmMxFp4W4A16LinearKernel):
         return True, None
 
 
-# What vLLM calls each kind, and our kernels in the order in which they are tried.
+# {vLLM's name of a kind: our kernels, in the order in which vLLM tries them}
 KERNELS = {"nvfp4": (Nvfp4gemmNvFp4LinearKernel, Nvfp4gemmNvFp4W4A16LinearKernel),
            "mxfp4": (Nvfp4gemmMxFp4LinearKernel, Nvfp4gemmMxFp4W4A16LinearKernel)}
 
@@ -191,7 +193,7 @@ def _value(layer: Any, name: str) -> float:
 
 
 def register() -> None:
-    """Registers the kernels with vLLM, once for each process however often it is called."""
+    """Registers the kernels with vLLM. It does so once in a process, however often it is called."""
     choice = os.environ.get(VARIABLE, "")
     if choice not in ("", "first"):
         raise ValueError(f"{VARIABLE} is {choice!r}; expected 'first', or that it is not set")
@@ -214,8 +216,9 @@ def _of_vllm(name: str) -> Any:
 
 
 def _weight_only_first() -> None:
-    """For NVFP4 without quantized tokens vLLM names its kernels in the function itself, not in the
-    list: the function is replaced, wherever a module has it already."""
+    """Replaces vLLM's function that chooses a kernel for NVFP4 without quantized tokens, in every
+    module that has imported it. That function contains the names of its kernels, so the lists do
+    not suffice."""
     name = "init_nvfp4_linear_kernel"
     original, backend = _of_vllm(name), _of_vllm("_get_linear_backend")
     if hasattr(original, "nvfp4gemm"):
