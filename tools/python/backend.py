@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""What pip calls for the pyproject.toml at the root of the sources: builds the library by make and
-packs it with the package. A tarball of `make dist` has the kernel images and needs g++ and make
-alone; a checkout needs what `make setup` brings."""
+"""The build backend that pip calls for the pyproject.toml at the root of the sources. It builds the
+library with make and packs it with the package. A tarball of `make dist` contains the kernel images
+and needs only g++ and make. A checkout needs what `make setup` installs."""
 import os
 import platform
 import shutil
@@ -23,7 +23,8 @@ def _run(*words):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    """For this machine: the name says linux_MACHINE, as no one has looked what it runs on."""
+    """Builds a wheel for this machine. Its name says linux_MACHINE, since nobody has checked on
+    which other systems it runs."""
     _run("make", "library")
     _run("tools/python/stage.sh", BUILD)
     stage = os.path.join(ROOT, BUILD, "wheel", "stage")
@@ -38,6 +39,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 def build_sdist(sdist_directory, config_settings=None):
-    """Refuses: the tarball of `make dist` is one that pip installs from."""
+    """Raises SystemExit: pip can install from the tarball of `make dist`, which takes the place of
+    an sdist."""
     raise SystemExit("nvfp4gemm: a source distribution is the tarball of `make dist`, which has "
                      "the kernel images; `pip install build/dist/*.tar.gz` builds it")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""pyproject.toml describes the package. This file looks whether all of it is here: the library and
-the tables are in the wheel's folder alone, which tools/python/wheel.sh puts together."""
+"""pyproject.toml describes the package. This file checks that the package is complete: only the
+folder that tools/python/wheel.sh makes for a wheel has the library and the tables."""
 import os
 import sys
 

@@ -79,8 +79,8 @@ class Numpy:
 
     @staticmethod
     def held(x: Array) -> bool:
-        """Whether the memory of which x is a view holds all its elements, as far as NumPy knows its
-        size."""
+        """Whether x is inside the memory that it is a view of, as far as NumPy knows the size of
+        that memory."""
         if x.size == 0:
             return True
         owner = x

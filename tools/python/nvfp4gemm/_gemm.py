@@ -13,8 +13,8 @@ from nvfp4gemm._types import Array, Arrays
 
 
 def codes_ld(arrays: Arrays, packed: Matrix) -> int:
-    """The leading dimension of the codes in elements, of which a byte has two. It is larger than k
-    for slices. It is 0 for packed weights."""
+    """The leading dimension of the codes in elements; two elements share a byte. It is larger than
+    k for slices. It is 0 for packed weights."""
     if packed.packing:
         return 0
     if packed.rows <= 1:

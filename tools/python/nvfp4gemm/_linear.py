@@ -137,7 +137,7 @@ class Linear(torch.nn.Linear):
 
     codes: Any
     scales: Any
-    _layout = "128x4"  # of the scales, or what pack() made of both
+    _layout = "128x4"  # the layout of the scales, or the packing
     tensor_scale: Any
     input_scale: Any
     pre_quant_scale: Any
@@ -208,7 +208,7 @@ class Linear(torch.nn.Linear):
         self.out_features, self.in_features = shape
         self._format = format
         self.codes = Codes(codes, requires_grad=False)
-        if format != "nvfp4":  # a state_dict of another format then has no such key
+        if format != "nvfp4":  # a state_dict of another format lacks this key
             self.register_buffer(format, torch.ones((), dtype=torch.uint8, device=codes.device))
         self.register_buffer("scales", scales)
         self.register_buffer("tensor_scale", tensor_scale)

@@ -20,9 +20,9 @@ class Refusal(Exception):
 
 
 class Layer(NamedTuple):
-    """A layer of a checkpoint. parts has the tensors "codes", "scales" and "tensor_scale". beside
-    has {use: Tensor} for its other tensors. by_name: whether only the layer's name suggests the
-    dialect."""
+    """A layer of a checkpoint. `parts` has its tensors "codes", "scales" and "tensor_scale".
+    `beside` has its other tensors as {use: Tensor}. `by_name` says whether only the layer's name
+    suggests the dialect."""
 
     name: str
     dialect: _dialects.Dialect

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 else:
     Self = Any
 
-# AnyArray is an array of a caller. A is one in a function whose result is of the same package.
+# AnyArray: an array that a caller passes. A: the same, in functions that return an array of the
+# same package.
 AnyArray: TypeAlias = "numpy.ndarray[Any, Any] | torch.Tensor"
 A = TypeVar("A", "numpy.ndarray[Any, Any]", "torch.Tensor")
 # Inside the package, arrays are accessed through the classes Numpy and Torch of _arrays, which have

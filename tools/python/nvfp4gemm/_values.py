@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Finds errors that only the values of a layer show: a tensor scale that is inverted or 0, many
-scales that are 0 although their codes are not, and scales in the other layout. docs/integration.md
-describes the statistics; `nvfp4 check` computes the same ones."""
+"""Finds errors that only the values of a layer show: a tensor scale that is inverted or 0; many
+scales that are 0 although their codes are not; and scales that have the layout of another dialect.
+docs/integration.md describes the statistics, which `nvfp4 check` also computes."""
 from __future__ import annotations
 
 import math

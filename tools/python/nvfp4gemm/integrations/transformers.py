@@ -44,7 +44,7 @@ METHODS = (OWN, "modelopt", "compressed-tensors", "mxfp4")
 
 # Types that transformers loads unchanged. It would cast other types, and drop their scales.
 _NUMBERS = ("BF16", "F16", "F32", "F64", "BOOL", "I16", "I32", "I64", "U16", "U32", "U64")
-_SCALES = "weight_scale"  # how the names of scales beside a weight begin
+_SCALES = "weight_scale"  # names of a weight's scales begin with this
 
 # {style in a tensor-parallel plan: function that makes a rank's layer}
 _STYLES: dict[str, Callable[..., Any]] = {
@@ -96,7 +96,7 @@ class Quantizer(HfQuantizer):
     group: Group = None  # the ranks among which each layer is divided
 
     def is_serializable(self) -> bool:
-        return self.group is None  # a rank would save its parts as the whole
+        return self.group is None  # a rank would save its parts as whole layers
 
     def validate_environment(self, device_map: Any = None, **_: Any) -> None:
         if device_map and isinstance(device_map, dict):
