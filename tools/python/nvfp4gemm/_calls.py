@@ -138,8 +138,8 @@ def _scaled_by(b: Packed, alpha: Any) -> Packed:
 def _product(names: Sequence[str], a: Any, b: Packed, out_dtype: DType | None,
              bias: AnyArray | None, c: AnyArray | None, out: AnyArray | None, numbers: Numbers,
              source: Any = None, maxima: Maxima | None = None) -> Any:
-    """mm(), with the argument names of the calling function for messages. source is the tensor from
-    which a was quantized, or None."""
+    """mm() for a function that has other names for a and b; messages use `names`. `source` is the
+    tensor from which a was quantized, or None."""
     if not isinstance(b, Packed):
         raise TypeError(f"{names[1]} is {type(b).__name__}; expected what quantize() returns")
     arrays = b.door(names[1]).arrays
@@ -272,7 +272,7 @@ def _remember(weight: Packed | Stack, x: Any, tokens: Any, bias: Any, ends: Any,
 
 
 def _no_gradient(arrays: Arrays, name: str, *operands: tuple[str, Any]) -> None:
-    """Raises where an operand requires a gradient."""
+    """Raises ValueError if an operand requires a gradient or has a tangent of forward-mode AD."""
     wanting = arrays.first_with_gradient(*(x for _, x in operands))
     if wanting is not None:
         raise ValueError(f"{operands[wanting][0]} requires a gradient, which {name} does not have; "
@@ -344,8 +344,8 @@ def _gate_of(up: Packed | Stack, up_bias: AnyArray | None, activation: str | Non
 def _tokens(x: Any, weight: Packed | Stack, weights: Sequence[Packed | Stack],
             out_dtype: DType | None, out: AnyArray | None, quantize_input: bool,
             scale_layout: str = "128x4") -> tuple[Any, DType | None, Shape | None]:
-    """Returns (x, quantized if quantize_input says so; out_dtype; the leading dimensions of x,
-    which a quantized x does not have, or None)."""
+    """Returns (x, which is quantized if quantize_input is True; out_dtype; the leading dimensions
+    of x). The last one is None unless quantizing has merged the leading dimensions."""
     if not flag(quantize_input, "quantize_input"):
         return x, out_dtype, None
     if isinstance(x, Packed):

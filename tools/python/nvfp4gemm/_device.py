@@ -139,8 +139,8 @@ def kept_plan(a: Any, b: Matrix, m: int, type_: int | None, bias: torch.Tensor |
 def mm(a: Any, b: Matrix, m: int, type_: int, bias: torch.Tensor | None, c: torch.Tensor | None,
        d: Any, order: int, numbers: Any, gate: Any = None,
        maxima: Any = None) -> torch.Tensor:
-    """Computes the product into d, or into a new tensor of that type. All of numbers, and all
-    numbers of the gate, are part of the plan's key."""
+    """Computes the product into d, or into a new tensor of that type. The plan's key contains all
+    of `numbers` and all numbers of the gate."""
     codes = b.codes
     index = codes.get_device()
     if not _enter(index):

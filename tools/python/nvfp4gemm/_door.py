@@ -109,7 +109,7 @@ def matrix(x: Array, what: str) -> Array:
 
 class Door:
     """Checks the operands of one call. All of them must be of the same array package and on the
-    same device as the first one, which messages call `beside`."""
+    same device as the first one. Messages call the first one `beside`."""
     __slots__ = ("arrays", "device", "gpu", "beside")
 
     def __init__(self, first: Any, beside: str) -> None:
@@ -283,8 +283,8 @@ class Door:
         return x
 
     def scale_bytes(self, x: Array, what: str, bytes_: int, whose: str) -> Array:
-        """Returns bytes_ scales, UE4M3 or UE8M0, as uint8. They may have uint8 or torch's own
-        types."""
+        """Returns `bytes_` scales, UE4M3 or UE8M0, as uint8. x is uint8 or has torch's type for
+        such scales."""
         x = self.array(x, what)
         if not self.arrays.is_bytes(x.dtype) and not str(x.dtype).endswith(
                 ("float8_e4m3fn", "float8_e8m0fnu")):

@@ -139,8 +139,8 @@ def with_scales(packed: Any, scale_layout: str) -> Any:
 
 def _convert(door: Door, name: str, plain: Sequence[Array], ld: int, memory: Array, of: Matrix,
              packing: int, scale_layout: str) -> None:
-    """Calls nvfp4_pack_weights or nvfp4_unpack_weights, as `name` says, for plain = (codes, scales)
-    and the packed memory."""
+    """Calls nvfp4_pack_weights or nvfp4_unpack_weights, as `name` says. `plain` is (codes, scales),
+    and `memory` has the packed weights."""
     codes, scales = (door.arrays.address(x) for x in plain)
     count = of.matrices
     rows = of.rows // count
@@ -196,8 +196,8 @@ def _same(one: object, other: object, what: str, names: Sequence[str]) -> None:
 
 def beside(door: Door, b: Matrix, n: int, bias: Any, gate: Gate, name: str,
            groups: int | None = None) -> Gate:
-    """Returns the gate with checked operands. The library assumes that b2 has the shape and layout
-    of b, and bias2 those of bias."""
+    """Returns the gate after checks of its operands. The library assumes that b2 has the shape and
+    layout of b, and that bias2 has those of bias."""
     b2, names = gate.b2, ("gate", name)
     door.together(b2.codes, name)
     if not door.gpu:
@@ -238,8 +238,8 @@ def with_floats(numbers: Numbers) -> Numbers:
 def mm(a: Any, b: Matrix, out_dtype: DType | None, bias: Array | None, c: Array | None,
        out: Array | None, numbers: Numbers, names: Sequence[str] = ("a", "b"),
        gate: Gate | None = None, maxima: Maxima | None = None) -> Array:
-    """Computes mm() or, with a Gate, gated_linear(). names has the caller's names of a, of b and of
-    the Gate's b2, for messages."""
+    """Computes mm() or, with a Gate, gated_linear(). For messages, `names` has the caller's names
+    of a, of b and of the Gate's b2."""
     door = b.door(names[1])
     if not door.gpu:  # on a GPU, _device does this when it reads the addresses
         b = b.current()

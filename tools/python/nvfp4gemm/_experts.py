@@ -163,7 +163,8 @@ class Experts(torch.nn.Module):
             self.pack(packing)
 
     def _tokens(self, x: torch.Tensor, name: str) -> Any:
-        """x for the product with the weights `name`: quantized if quantize_input says so."""
+        """Returns x for the product with the weights `name`. If quantize_input is True, it is
+        quantized."""
         if not self.quantize_input:
             return x
         scale, format_ = getattr(self, f"{name}_input_scale"), self._formats[name][0]
@@ -274,8 +275,8 @@ def _names_of(block: str, experts: int, layers: Collection[str]) -> list[str]:
 
 def gathered(layers: Collection[str],
              blocks: Mapping[str, Any]) -> tuple[set[str], dict[str, list[str]]]:
-    """Returns (layers, in which each block replaces its matrices; {block: names of its matrices}),
-    for the blocks that the checkpoint has."""
+    """Returns (`layers`, in which the name of a block replaces the names of its matrices; {block:
+    names of its matrices}). Only blocks that the checkpoint has are replaced."""
     found = {}
     for block, module in blocks.items():
         names = _names_of(block, module.num_experts, layers)
@@ -287,8 +288,8 @@ def gathered(layers: Collection[str],
 
 def of_block(module: Any, name: str, loaded: Mapping[str, Weight], *, quantize_input: bool = False,
              **_: Any) -> Experts:
-    """Makes the Experts that replace the block `name` of a transformers model. loaded has the
-    weights by the model's names."""
+    """Makes the Experts that replace the block `name` of a transformers model. `loaded` is {name in
+    the model: weight}."""
     experts = module.num_experts
     options = _gate_of(module, name)
     if module.has_post_expert_norm:
@@ -332,7 +333,7 @@ def _check_number(module: Any, name: str, stored: int) -> None:
 
 
 def _check_shapes(module: Any, name: str, parts: Iterable[Iterable[Packed]]) -> None:
-    """parts has the matrices of gate, of up and of down."""
+    """`parts` has the matrices of gate, of up and of down."""
     wide, k = module.gate_up_proj.shape[1:]
     if module.is_transposed:
         wide, k = k, wide

@@ -83,8 +83,8 @@ class Checkpoint:
             self.tensors[name] = Tensor(name, file, *entry[1:])
 
     def _lose(self, files: Sequence[str], index: _folder.Index) -> list[FormatError]:
-        """Fills lost and, if two indexes differ, twice. Returns a FormatError for each missing
-        file."""
+        """Fills `lost` and, for tensors about which two indexes differ, `twice`. Returns a
+        FormatError for each missing file."""
         known = {os.path.basename(file) for file in files}
         missing: dict[str, str] = {}
         for name, (path, file) in index.files.items():

@@ -93,7 +93,7 @@ def _read(path: str) -> Any:
 
 
 class Transform(NamedTuple):
-    """A transform, which applies to the layers that targets matches and ignore does not. Without
+    """A transform. It applies to the layers that match `targets` and do not match `ignore`. Without
     targets it applies to all layers."""
 
     file: str
@@ -171,8 +171,8 @@ def _matches(layer: str, target: str) -> bool | None:
 
 
 def _fits(pattern: str, layer: str) -> bool:
-    """Like re.match(), but part by part, since a pattern with many '.*' would take exponential
-    time."""
+    """Like re.match(), but part by part, since re.match() takes very long for a pattern with many
+    '.*'."""
     first, *parts = (part.replace("$", r"\Z") for part in pattern.split(".*"))
     found = re.compile(first, re.DOTALL).match(layer)
     for part in parts:

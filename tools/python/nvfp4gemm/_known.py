@@ -54,8 +54,8 @@ _ADDRESSES = _packer(("d", "bias", "workspace", "workspace_bytes", "rows", "grou
 
 
 def _held(x: torch.Tensor, address: int, bytes_: int, unit: int) -> bool:
-    """Whether the address of x is a multiple of unit, and its memory has bytes_ bytes from there
-    on."""
+    """Whether the address of x is a multiple of `unit`, and its memory holds `bytes_` bytes from
+    there on."""
     offset = x.storage_offset()
     return address != 0 and address % unit == 0 and bool(
         bytes_ + (offset and offset * x.itemsize) <= x.untyped_storage().nbytes())
@@ -69,12 +69,12 @@ def _usable(x: torch.Tensor, device: torch.device) -> bool:
 
 
 class _Tokens:
-    """How x is quantized: into one allocation, which holds the codes, the scales and, if there are
-    tensor scales for rows, these."""
+    """How x is quantized: into one allocation, which holds the codes, the scales and, if each row
+    has its own, the tensor scales."""
     __slots__ = ("fields", "scales", "of_rows", "bytes")
 
     def __init__(self, x: torch.Tensor, a: Matrix, scaled: bool) -> None:
-        """scaled: whether the caller passed the tensor scale as a tensor."""
+        """`scaled` says whether the caller passed the tensor scale as a tensor."""
         rows, k = a.shape
         mode = _device._mode_of(a.tensor_scale)
         by_rows = mode == abi.SCALE_ON_DEVICE and not scaled
@@ -107,8 +107,8 @@ class _Tokens:
 
 
 class Known:
-    """A known product: x times a weight with b's signature, plus a bias; grouped if there are ends.
-    scale is a tensor with which x is quantized, or None."""
+    """A known product: x times a weight with b's signature, plus a bias. It is a grouped product if
+    there are ends. `scale` is the tensor with which x is quantized, or None."""
     __slots__ = ("check", "no_gradient", "bytes", "tokens", "index", "sizes", "strides", "dtype",
                  "plan", "workspace_bytes", "group_scales")
 
@@ -130,8 +130,8 @@ class Known:
 
     def __call__(self, at: Places, codes: torch.Tensor, scales: torch.Tensor, factor: Any,
                  x: torch.Tensor, bias: Any, ends: Any, scale: Any) -> Any:
-        """Returns the product of x with these codes, scales and tensor scale, which were checked
-        when they had the addresses `at`; or None if the call differs from the stored one."""
+        """Returns the product of x with these codes, scales and tensor scale. They were checked
+        when they had the addresses `at`. Returns None if the call differs from the stored one."""
         # check() compares the keys of traces and transforms, but not those of some modes.
         if _modes() or _forward_ad._current_level >= 0 or (
                 self.no_gradient and torch.is_grad_enabled()):
@@ -184,7 +184,7 @@ def table_of(kind: Any) -> Table:
 def remember(key: Any, b: Any, x: Any, a: Any, bias: Any, ends: Any, scale: Any, numbers: Any,
              d: Any, rows_hint: int = 0) -> None:
     """Stores the product d, which was just computed from these operands, if a later call can use
-    it. a is x, or the quantized x; scale is the tensor_scale with which x was quantized, or
+    it. `a` is x, or the quantized x. `scale` is the tensor_scale with which x was quantized, or
     None."""
     device = b.codes.device
     scale = scale if isinstance(scale, torch.Tensor) else None

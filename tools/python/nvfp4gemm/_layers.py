@@ -325,7 +325,7 @@ class Finder:
 
 
 def _between(names: Sequence[str], start: str) -> Iterator[str]:
-    """The names that begin with start. names is sorted."""
+    """The names that begin with `start`. `names` must be sorted."""
     for i in range(bisect.bisect_left(names, start), len(names)):
         if not names[i].startswith(start):
             return
@@ -365,7 +365,8 @@ def _of_no_dialect(tensor: Tensor, scales: Tensor) -> Refusal:
 
 
 def wholes_of(layers: Collection[str], fused: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """{fused layer: its parts}, for those of `fused` whose parts are all among layers."""
+    """Returns {fused layer: its parts} for each layer of `fused` whose parts are all in
+    `layers`."""
     wholes = {}
     for last, (first, *others) in fused.items():
         for name in layers:

@@ -192,8 +192,8 @@ class Matrix:
         return self._traced or places != self._places
 
     def door(self, beside: str) -> Door:
-        """The Door for operands that are used with this matrix. beside is the caller's name for the
-        matrix, for messages."""
+        """The Door for operands that are used with this matrix. `beside` is the caller's name of
+        the matrix, for messages."""
         door = self._doors.get(beside)
         if door is None:
             door = self._doors[beside] = Door(self._codes, beside)

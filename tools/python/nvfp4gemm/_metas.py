@@ -46,8 +46,8 @@ def _mm_meta(a: torch.Tensor, a_scales: torch.Tensor | None, a_tensor_scale: tor
 
 def _made(x: torch.Tensor, x_scales: torch.Tensor | None, n: int, out_dtype: torch.dtype | None,
           out: torch.Tensor | None, name: str = "x") -> torch.Tensor:
-    """The result of a meta function. Checks device and shape of out, if it is given. name is the
-    caller's name of x."""
+    """Returns the result of a meta function. Checks device and shape of out, if it is given. `name`
+    is the caller's name of x."""
     shape = (*x.shape[:-1], n)
     if out is not None:
         _together(x, name, {"out": out})

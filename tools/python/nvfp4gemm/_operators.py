@@ -53,8 +53,8 @@ library.define("convert_scales(" + _PACKED.format("b") + ", SymInt k, str to) ->
 
 class _Seen:
     """Marks a tensor of codes as checked together with its scales, or as created here. It is an
-    attribute of the codes tensor. It refers to tensors weakly, so that memory is freed with its
-    owner. If memory has moved since, _device checks again."""
+    attribute of the codes tensor. It has weak references only, so it keeps no memory alive. If
+    memory has moved since, _device checks again."""
 
     def __init__(self, matrix: Matrix) -> None:
         scale = matrix.tensor_scale

@@ -24,7 +24,7 @@ from nvfp4gemm._transforms import Product, differentiated
 
 
 def _parts(x: Any) -> tuple[Any, ...]:
-    """The arguments of an operator for a Packed, or for a tensor."""
+    """Splits a Packed, or a tensor, into the arguments of an operator."""
     if not isinstance(x, Matrix):
         return x, None, None, 1.0, "", ""
     tensor = isinstance(x.tensor_scale, torch.Tensor)
@@ -67,7 +67,8 @@ def _look(door: Door, operand: Any, what: str) -> bool:
 def mm(a: Any, b: Matrix, out_dtype: Any, bias: torch.Tensor | None, c: torch.Tensor | None,
        out: torch.Tensor | None, numbers: Numbers, a_source: torch.Tensor | None, gradient: bool,
        names: tuple[str, ...]) -> torch.Tensor:
-    """gradient: whether an operand requires a gradient. names: what the caller calls a and b."""
+    """`gradient` says whether an operand requires a gradient. `names` has the caller's names of a
+    and b."""
     out_dtype = _looked_at(b, names[1], b.rows, a, out_dtype, out,
                            **{names[0]: a, "bias": bias, "c": c})
     numbers, activation = _eager.with_floats(numbers), numbers.activation
@@ -101,7 +102,7 @@ def _of_inference(out: torch.Tensor) -> bool:
 
 def gated(x: Any, gate: Matrix, out_dtype: Any, bias: torch.Tensor | None,
           out: torch.Tensor | None, numbers: Numbers, second: Gate) -> torch.Tensor:
-    """second is the Gate."""
+    """`second` is the Gate."""
     out_dtype = _looked_at(gate, "gate", gate.rows, x, out_dtype, out, x=x, gate_bias=bias,
                            up=second.b2, up_bias=second.bias2)
     return _into(out, torch.ops.nvfp4gemm.gated(
@@ -123,7 +124,7 @@ def grouped(x: Any, ends: torch.Tensor, weights: Stack, out_dtype: Any, bias: to
 def grouped_gated(x: Any, ends: torch.Tensor, gate: Stack, out_dtype: Any,
                   bias: torch.Tensor | None, out: torch.Tensor | None, numbers: Numbers,
                   rows_hint: int, second: Gate) -> torch.Tensor:
-    """second is the Gate."""
+    """`second` is the Gate."""
     out_dtype = _looked_at(gate, "gate", gate.rows_of_a_group, x, out_dtype, out, x=x, ends=ends,
                            gate_bias=bias, up=second.b2, up_bias=second.bias2)
     return _into(out, torch.ops.nvfp4gemm.grouped_gated(

@@ -174,9 +174,9 @@ _PRODUCTS = {"mm": (12, 1), "mm_without_gradient": (12, 1), "gated": (18, 2), "g
 
 
 def count_flops(name: str, products: int, k_of: Callable[[Sequence[Any]], int]) -> None:
-    """Registers 2 m n k FLOPs for each product with torch.utils.flop_counter. k_of returns k from
-    the arguments, in which tensors are given as shapes. A counter copies the formulas when it is
-    made, so the formula is also added to counters that are already active."""
+    """Registers a formula with torch.utils.flop_counter: 2 m n k for each product. k_of() returns k
+    from the arguments, in which tensors are given as shapes. A counter copies the formulas when it
+    is made, so the formula is also added to counters that are already active."""
     def flops(*arguments: Any, out_shape: Any = None) -> int:
         return 2 * products * math.prod(out_shape) * k_of(arguments)
 

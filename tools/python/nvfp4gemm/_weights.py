@@ -16,13 +16,12 @@ NIBBLES = {"low_first": False, "high_first": True}
 class Weight(Packed):
     """A Packed from a checkpoint, with other values that the checkpoint has for the layer.
 
-    dialect      how the layer was stored; a name of tools/nvfp4/dialects.def
-    bias         [n], or None
-    input_scale  the tensor scale of the layer's input, a float, or None. linear() uses it if
-                 quantize_input is True
-    pre_quant_scale
-                 [k] float32, or None. linear() first multiplies x by it, as the program that
-                 quantized the weight expects. mm() refuses such a weight
+    dialect          how the layer was stored; a name of tools/nvfp4/dialects.def
+    bias             [n], or None
+    input_scale      the tensor scale of the layer's input, a float, or None. linear() uses it if
+                     quantize_input is True
+    pre_quant_scale  [k] float32, or None. linear() first multiplies x by it, as the program that
+                     quantized the weight expects. mm() refuses such a weight
     """
 
     dialect: str | None = None

@@ -122,7 +122,7 @@ def load(path: Path, device: Device = None, *, names: Iterable[str] | None = Non
 
 
 def _instead(checkpoint: Checkpoint, name: str) -> str:
-    """For an error message: what the checkpoint has under that name, which is not a 4-bit layer."""
+    """For an error message: what the checkpoint has under that name in place of a 4-bit layer."""
     tensor = checkpoint.tensors.get(f"{name}.weight")
     if tensor is None:
         return f"no NVFP4 layer {name!r}"
@@ -132,8 +132,8 @@ def _instead(checkpoint: Checkpoint, name: str) -> str:
 
 def _with_parts(names: Iterable[str],
                 wholes: dict[str, list[str]]) -> tuple[set[str], dict[str, list[str]]]:
-    """Returns (names, with the names of the parts of fused layers; {fused layer that names asks
-    for: its parts}). A name X[e] asks for that expert of each part."""
+    """Returns (`names`, to which the parts of fused layers are added; {fused layer in `names`: its
+    parts}). The name X[e] stands for expert e of each part."""
     wanted, asked = set(names), {}
     for name in names:
         layer, bracket, expert = name.partition("[")
@@ -145,7 +145,7 @@ def _with_parts(names: Iterable[str],
 
 def _fuse_all(loaded: dict[str, Weight], layers: Mapping[str, Any], wholes: dict[str, list[str]],
               finder: _layers.Finder, kept: set[str]) -> list[Problem]:
-    """Replaces parts in loaded by the fused layer, except parts listed in kept. Returns a Problem
+    """Replaces the parts in `loaded` by fused layers. Parts in `kept` also stay. Returns a Problem
     for each layer that cannot be fused."""
     problems: list[Problem] = []
     experts: dict[str, list[str]] = {}
@@ -169,7 +169,7 @@ def _fuse_all(loaded: dict[str, Weight], layers: Mapping[str, Any], wholes: dict
 
 
 def _refusal(layer: Layer, error: Unfusable) -> Refusal:
-    """Makes a Refusal, which names the tensor, of the error that fuse() raised for a layer."""
+    """Converts an error of fuse() to a Refusal, which names the tensor."""
     other = "input_divisor" if error.use == "input_scale" else error.use
     tensor = (layer.parts.get(error.use) or layer.beside.get(error.use) or
               layer.beside.get(other) or layer.parts["codes"])
@@ -254,13 +254,14 @@ class _Arrays:
 
 
 def _one_of(values: Sequence[Any], expert: int) -> Any:
-    """The value for that expert. If values has one value only, it is the value for all experts."""
+    """The value for that expert. If there is only one value, it is the value for all experts."""
     return values[0] if len(values) == 1 else values[expert]
 
 
 def _load(layer: Layer | Refusal, arrays: _Arrays, judge: Layouts,
           wanted: set[str] | None) -> dict[str, Weight]:
-    """Loads a layer as {name: weight}. Of stacked experts it loads the wanted ones."""
+    """Loads a layer as {name: weight}. If it has stacked experts, loads those in `wanted`; None:
+    all."""
     if isinstance(layer, Refusal):
         raise layer
     experts = size_of(layer)[0]
@@ -360,7 +361,7 @@ def _packed(layer: Layer, arrays: _Arrays, judge: Layouts, value: float,
 
 def _padded(layer: Layer, arrays: _Arrays, codes: Array, scales: Array,
             amax: float) -> tuple[Weight, bool]:
-    """(the weight, whether its scales are in tiles)."""
+    """Returns (the weight, whether its scales are in tiles in the file)."""
     flags = {use: _one_of(arrays.floats(layer.beside[use]), 0)
              for use in ("e4m3_max", "swizzled") if use in layer.beside}
     largest, tiles = flags.get("e4m3_max", 448), bool(flags.get("swizzled"))

@@ -26,7 +26,7 @@ __all__ = ["Experts", "Linear", "Refused", "in_4_bits", "load_linear", "put", "r
 
 
 def put(model: torch.nn.Module, name: str, layer: torch.nn.Module) -> None:
-    """Replaces the module that the model has at that name by layer."""
+    """Puts `layer` into the model, in place of the module that has that name."""
     parent, _, last = name.rpartition(".")
     setattr(model.get_submodule(parent), last, layer)
 
@@ -86,7 +86,7 @@ def _in_4_bits(model: torch.nn.Module, checkpoint: Checkpoint, prefix: str,
                fused: Mapping[str, Sequence[str]],
                whole: bool) -> tuple[set[str], dict[str, list[str]]]:
     """Returns (names of the model's layers and expert blocks that the checkpoint has in 4 bits;
-    {expert block: names of its matrices}). With whole=True, raises if the checkpoint has a layer
+    {expert block: names of its matrices}). If `whole` is True, raises if the checkpoint has a layer
     for which the model has none."""
     layers = _layers.Finder(checkpoint).layers()
     modules = dict(model.named_modules())
