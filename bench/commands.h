@@ -70,6 +70,18 @@ int time_gated(const TurnsOptions& options);
 int time_fields(const TurnsOptions& options);
 int time_packed(const TurnsOptions& options);
 
+struct PeersOptions {
+  std::string layers = "bench/drawn.csv";  // a file like it
+  std::vector<int64_t> tokens{1, 2, 4, 8, 16, 32, 64, 96, 128, 256, 512, 1024, 2048, 4096};
+  std::vector<std::string> peers;  // libraries as peer_library.h says
+  int replays = 7;
+  int candidates = 8;   // of cuBLASLt's heuristic
+  std::string command;  // for the head of the CSV
+};
+// Packed weights and NVFP4 tokens beside kernels of other programs and cuBLASLt; CSV to stdout.
+// Returns the exit code.
+int time_peers(const PeersOptions& options);
+
 struct GroupedOptions {
   bool packed = false;                           // a column more: packed weights
   std::string layer;                             // those whose names hold this

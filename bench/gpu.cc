@@ -15,6 +15,7 @@
 #include "bench/device.h"
 #include "bench/figures.h"
 #include "bench/head.h"
+#include "bench/layers.h"
 #include "bench/nvml.h"
 #include "bench/ours.h"
 #include "bench/peer.h"
@@ -35,25 +36,6 @@ constexpr int64_t kTokens[] = {1, 16, 64, 128, 256, 512, 4096};
 // Problems with up to so many tokens are parts of one.
 constexpr int64_t kSharedTokens = 512;
 constexpr int64_t kLayerTokens[] = {1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512};
-
-// model,layer,tensor_parallel,n,k: each distinct (n, k) once, in the order of the file.
-std::vector<std::pair<int64_t, int64_t>> read_layers(const std::string& path) {
-  std::vector<std::pair<int64_t, int64_t>> layers;
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  if (line != "model,layer,tensor_parallel,n,k")
-    throw std::runtime_error(path + " does not begin with model,layer,tensor_parallel,n,k");
-  while (std::getline(file, line)) {
-    const size_t k = line.rfind(','), n = line.rfind(',', k - 1);
-    if (k == std::string::npos || n == std::string::npos)
-      throw std::runtime_error(path + " has no n and k in: " + line);
-    const std::pair<int64_t, int64_t> layer{std::stoll(line.substr(n + 1)),
-                                            std::stoll(line.substr(k + 1))};
-    if (std::find(layers.begin(), layers.end(), layer) == layers.end()) layers.push_back(layer);
-  }
-  return layers;
-}
 
 void add_layers(const GpuOptions& options, std::vector<Shape>* shapes) {
   std::vector<int64_t> tokens = options.tokens;
@@ -291,7 +273,10 @@ Row time_row(const GpuOptions& options, const Gpu& gpu, Yardsticks& y, const Pro
   std::unique_ptr<PeerGemm> peer;
   if (y.peer) {
     progress(to_string(row.shape) + ": " + y.peer->name());
-    peer = std::make_unique<PeerGemm>(gpu, *y.peer, problems.bf16);
+    const Problem& bf16 = problems.bf16;
+    peer = std::make_unique<PeerGemm>(
+        gpu, *y.peer, row.shape,
+        PeerOperands{bf16.b.codes.data(), bf16.b.scales.data(), bf16.a.halves.data()});
     if (peer->available()) {
       peer->require_near(halves.back().gemm->d());
       turns.add(peer->series(), &row.peer_us);

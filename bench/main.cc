@@ -105,6 +105,19 @@ void add_packed(CLI::App* packed, bench::TurnsOptions& o) {
   packed->add_flag("--every", o.every, "also time other variants and splits with packed weights");
 }
 
+void add_peers(CLI::App* peers, bench::PeersOptions& o) {
+  peers->add_option("--layers", o.layers, "a file such as bench/drawn.csv")
+      ->check(CLI::ExistingFile);
+  support::add_list(*peers, "--tokens", o.tokens, "numbers of tokens, several", 1, kMostSize);
+  peers
+      ->add_option("--peer", o.peers,
+                   "a library with the kernel of another program (bench/peer_library.h), several")
+      ->check(CLI::ExistingFile);
+  add_replays(peers, o.replays);
+  peers->add_option("--candidates", o.candidates, "number of algorithms of cuBLASLt to try")
+      ->check(support::wholes(1, 64));
+}
+
 void add_grouped(CLI::App* grouped, bench::GroupedOptions& o) {
   grouped->add_option("--layer", o.layer,
                       "time only layers whose name contains this, for example eight or deepseek");
@@ -191,6 +204,10 @@ void add_all(Commands& commands) {
                "time packed weights beside the same in a checkpoint's order and beside cuBLASLt; "
                "CSV to stdout",
                add_packed, bench::time_packed, {{"16x4096x7168"}, NVFP4_TYPE_BF16});
+  commands.add("peers",
+               "time layers with packed weights and with NVFP4 tokens beside kernels of other "
+               "programs and cuBLASLt; CSV to stdout",
+               add_peers, bench::time_peers);
   commands.add("fields",
                "time fields of the descriptor against the product without them; CSV to stdout",
                add_turns, bench::time_fields, {{"1x4096x7168", "512x4096x7168"}});

@@ -9,6 +9,7 @@
 
 #include "bench/figures.h"
 #include "bench/turns.h"
+#include "bench/weights.h"
 #include "bench/yardsticks.h"
 #include "tools/harness/device_gemm.h"
 #include "tools/harness/plan_info.h"
@@ -20,45 +21,7 @@ using support::DeviceBuffer;
 using support::Driver;
 using support::Shape;
 
-constexpr int32_t kPacking = NVFP4_PACKING_SM90_1, kFormat = NVFP4_OPERAND_FORMAT_NVFP4;
 constexpr int64_t kMostTokens = 512;
-
-// Weights in both orders, and room for the tokens and D of any shape.
-struct Weights {
-  DeviceBuffer codes, scales, packed, tokens, d;
-
-  Weights(const Driver& driver, const Shape& s, int32_t a_type)
-      : codes(driver, size_t(s.n * s.k / 2)),
-        scales(driver, nvfp4_scale_bytes(s.n, s.k, NVFP4_SCALE_LAYOUT_128X4)),
-        packed(driver, nvfp4_packed_bytes(s.n, s.k, kPacking, kFormat)),
-        tokens(driver, size_t(2 * kMostTokens * s.k)),
-        d(driver, size_t(2 * kMostTokens * s.n)) {
-    Filler(driver, GemmType::nvfp4).fill(codes);
-    Filler(driver, a_type == NVFP4_TYPE_F16 ? GemmType::f16 : GemmType::bf16).fill(tokens);
-    driver.check(driver.cuMemsetD8(scales.address(), 0x18, scales.bytes()), "cuMemsetD8");
-    nvfp4_pack_desc p = NVFP4_PACK_DESC_INIT;
-    p.n = s.n, p.k = s.k, p.codes = codes.pointer(), p.codes_ld = s.k;
-    p.scales = scales.pointer(), p.scale_layout = NVFP4_SCALE_LAYOUT_128X4;
-    p.packed = packed.pointer(), p.packing = kPacking, p.format = kFormat;
-    check(nvfp4_pack_weights(&p, nullptr));
-    driver.check(driver.cuCtxSynchronize(), "cuCtxSynchronize");
-  }
-
-  nvfp4_gemm_desc desc(const Shape& s, int32_t a_type, bool is_packed, const char* variant) const {
-    nvfp4_gemm_desc g = NVFP4_GEMM_DESC_INIT;
-    g.m = s.m, g.n = s.n, g.k = s.k;
-    g.a = tokens.pointer(), g.a_type = a_type, g.a_ld = s.k;
-    g.d = d.pointer(), g.d_type = a_type, g.d_ld = s.n, g.alpha = 1.0f / 1024;
-    g.variant = variant;
-    if (is_packed) {
-      g.b = packed.pointer(), g.b_packing = kPacking;
-    } else {
-      g.b = codes.pointer(), g.b_ld = s.k, g.b_scales = scales.pointer();
-      g.b_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
-    }
-    return g;
-  }
-};
 
 struct Layer {
   Shape shape;  // without its tokens
@@ -68,9 +31,9 @@ struct Layer {
   Layer(const Gpu& gpu, const Shape& s, int32_t a_type, bool cold)
       : shape(s), workspace(gpu.driver, size_t(64) << 20) {
     const int count = cold ? std::min(48, cold_copies(compulsory_bytes(s), gpu.l2_bytes)) : 1;
-    for (int i = 0; i < count; ++i) {
-      copies.push_back(std::make_unique<Weights>(gpu.driver, s, a_type));
-    }
+    copies.push_back(std::make_unique<Weights>(gpu.driver, Shape{kMostTokens, s.n, s.k}, a_type));
+    while (int(copies.size()) < count)
+      copies.push_back(std::make_unique<Weights>(gpu.driver, *copies[0]));
   }
 };
 

@@ -33,15 +33,18 @@ PeerLibrary::PeerLibrary(const std::string& path) : handle_(dlopen(path.c_str(),
 }
 PeerLibrary::~PeerLibrary() { dlclose(handle_); }
 
-PeerGemm::PeerGemm(const Gpu& gpu, const PeerLibrary& library, const support::Problem& problem)
+PeerGemm::PeerGemm(const Gpu& gpu, const PeerLibrary& library, const support::Shape& shape,
+                   const PeerOperands& operands)
     : library_(library),
-      shape_(problem.shape()),
+      shape_(shape),
       copies_(cold_copies(compulsory_bytes(shape_, kHalfBytes), gpu.l2_bytes)),
-      product_(library.create_(shape_.m, shape_.n, shape_.k, problem.b.codes.data(),
-                               problem.b.scales.data(), problem.a.halves.data(), copies_)) {}
+      product_(library.create_(shape_.m, shape_.n, shape_.k, operands.codes, operands.scales,
+                               operands.tokens, copies_)) {}
 PeerGemm::~PeerGemm() {
   if (product_) library_.destroy_(product_);
 }
+
+std::string PeerGemm::name() const { return library_.name(); }
 
 void PeerGemm::require_near(const std::vector<uint16_t>& ours) const {
   std::vector<uint16_t> theirs(ours.size());

@@ -14,13 +14,21 @@ namespace bench {
 
 class PeerLibrary;
 
+// On the host, as bench/peer_library.h has them.
+struct PeerOperands {
+  const uint8_t *codes, *scales;
+  const uint16_t* tokens;
+};
+
 // One product of bf16 tokens by a peer, on copies of its operands that take turns.
 class PeerGemm {
  public:
-  PeerGemm(const Gpu& gpu, const PeerLibrary& library, const support::Problem& problem);
+  PeerGemm(const Gpu& gpu, const PeerLibrary& library, const support::Shape& shape,
+           const PeerOperands& operands);
   ~PeerGemm();
   PeerGemm(const PeerGemm&) = delete;
   PeerGemm& operator=(const PeerGemm&) = delete;
+  std::string name() const;
   bool available() const { return product_ != nullptr; }
   // Runs it once; throws unless its D differs from ours, in bf16, by at most a hundredth of the
   // norm: a peer may round its operands.

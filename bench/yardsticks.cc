@@ -203,8 +203,9 @@ CublasGemm::CublasGemm(const Driver& driver, const CublasLt& library, GemmType t
     : workspace_(driver, kWorkspace) {
   const double bytes = double((shape.m + shape.n) * shape.k) * element_bytes(type);
   const int copies = cold_copies(bytes, l2_bytes);
-  for (int i = 0; i < copies; ++i)
-    sets_.push_back(std::make_unique<CublasOperands>(driver, type, shape.m, shape.n, shape.k));
+  sets_.push_back(std::make_unique<CublasOperands>(driver, type, shape.m, shape.n, shape.k));
+  while (int(sets_.size()) < copies)
+    sets_.push_back(std::make_unique<CublasOperands>(driver, *sets_[0]));
   plan_ = library.plan({type, shape.m, shape.n, shape.k}, sets_[0]->addresses(), candidates,
                        workspace_.address(), workspace_.bytes());
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <random>
 #include <stdexcept>
 
@@ -221,7 +222,7 @@ constexpr size_t kBlock = size_t(8) << 20;
 
 // Numbers of moderate size: fp16 and bf16 in +-[1, 2), any finite e4m3 or e2m1; scales are e4m3
 // near 1.
-std::vector<uint8_t> block_of(GemmType type) {
+std::vector<uint8_t> make_block(GemmType type) {
   std::mt19937_64 random(42);
   std::vector<uint8_t> bytes(kBlock);
   for (size_t i = 0; i < bytes.size(); i += 2) {
@@ -235,6 +236,13 @@ std::vector<uint8_t> block_of(GemmType type) {
     }
   }
   return bytes;
+}
+
+const std::vector<uint8_t>& block_of(GemmType type) {
+  static std::map<GemmType, std::vector<uint8_t>> blocks;
+  std::vector<uint8_t>& block = blocks[type];
+  if (block.empty()) block = make_block(type);
+  return block;
 }
 
 size_t scale_bytes(GemmType type, int64_t rows, int64_t k) {
@@ -270,5 +278,12 @@ CublasOperands::CublasOperands(const Driver& driver, GemmType type, int64_t m, i
   ones.fill(a_scales);
   ones.fill(b_scales);
 }
+
+CublasOperands::CublasOperands(const Driver& driver, const CublasOperands& other)
+    : a(driver, other.a),
+      b(driver, other.b),
+      d(driver, other.d.bytes()),
+      a_scales(driver, other.a_scales),
+      b_scales(driver, other.b_scales) {}
 
 }  // namespace support

@@ -63,6 +63,7 @@ struct CublasOperands {
   DeviceBuffer a, b, d, a_scales, b_scales;
 
   CublasOperands(const Driver& driver, GemmType type, int64_t m, int64_t n, int64_t k);
+  CublasOperands(const Driver& driver, const CublasOperands& other);  // D's content is not copied
   CublasLt::Addresses addresses() const {
     return {a.address(), b.address(), d.address(), a_scales.address(), b_scales.address()};
   }
