@@ -13,7 +13,7 @@
 namespace bench {
 namespace {
 
-constexpr double kMostDifference = 0.01;
+constexpr double kMostDifference = 0.03;
 
 template <class Function>
 void find(void* handle, const std::string& path, const char* name, Function* out) {

@@ -30,8 +30,8 @@ class PeerGemm {
   PeerGemm& operator=(const PeerGemm&) = delete;
   std::string name() const;
   bool available() const { return product_ != nullptr; }
-  // Runs it once; throws unless its D differs from ours, in bf16, by at most a hundredth of the
-  // norm: a peer may round its operands.
+  // Runs it once; throws unless its D differs from ours, in bf16, by at most 0.03 of the
+  // norm: a peer may round its operands and its partial sums.
   void require_near(const std::vector<uint16_t>& ours) const;
   Series series() const;
 
