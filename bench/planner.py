@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """planner.py MEASURED.csv... [--predicted FILE.csv...]: how near the planner's choice is to the
 best variant and split of each shape, and its microseconds to those measured, from what
-`nvfp4 tune --every` wrote.
+`nvfp4 tune --every` wrote, or of packed weights what `nvfp4_bench packed --every` did.
 
 --predicted: choices and predictions from these files instead, which a planner that has changed
 wrote by `nvfp4 tune --candidates --every`, without a GPU; times stay those measured."""
@@ -23,17 +23,37 @@ def plans_of(cells):
                      "predicted_us": predicted, "replays": replays, "us": us}
 
 
+def of_packed(rows):
+    """(shape, plan, its row) of packed weights, from the rows of `nvfp4_bench packed --every`."""
+    for cells in rows:
+        if cells["packed"] == "1":
+            shape = (cells["m"], cells["n"], cells["k"], "1", "packed")
+            yield shape, cells["plan"], {
+                "shape": f"{'x'.join(shape[:3])} packed", "plan": cells["plan"],
+                "chosen": cells["chosen"], "predicted_us": cells["predicted_us"], "replays": "1",
+                "us": cells["us"]}
+
+
+def of_tune(rows):
+    """(shape, plan, its row) from the rows of `nvfp4 tune --every`."""
+    for cells in rows:
+        for plan, row in plans_of(cells):
+            yield tuple(cells[:5]), plan, row
+
+
 def read(names):
     """Rows of the files by shape, then by plan."""
     shapes = {}
     for name in names:
         with open(name, encoding="utf-8") as file:
-            for cells in csv.reader(line for line in file if not line.startswith(("#", "m"))):
-                plans = shapes.setdefault(tuple(cells[:5]), {})
-                for plan, row in plans_of(cells):
-                    if plan in plans:
-                        raise ValueError(f"{name}: {'x'.join(cells[:3])} by {plan} stands twice")
-                    plans[plan] = row
+            lines = [line for line in file if not line.startswith("#")]
+        rows = (of_packed(csv.DictReader(lines)) if lines[0].startswith("m,n,k,plan,")
+                else of_tune(csv.reader(line for line in lines if not line.startswith("m"))))
+        for shape, plan, row in rows:
+            plans = shapes.setdefault(shape, {})
+            if plan in plans:
+                raise ValueError(f"{name}: {'x'.join(shape[:3])} by {plan} stands twice")
+            plans[plan] = row
     return shapes
 
 
@@ -73,8 +93,8 @@ def at_95(values):
 
 def summary(name, errors):
     percent = [100 * error for error in errors]
-    return (f"{name:46} {len(errors):5} {statistics.median(percent):6.1f} % {at_95(percent):6.1f} %"
-            f" {max(percent):6.1f} %")
+    return (f"{name:46} {len(errors):5} {statistics.mean(percent):6.2f} %"
+            f" {statistics.median(percent):6.1f} % {at_95(percent):6.1f} % {max(percent):6.1f} %")
 
 
 def ratio(row):
@@ -92,7 +112,7 @@ def report(shapes):
     for shape, choice, _ in judged:
         if not choice["us"]:
             yield f"{'x'.join(shape[:3])}: {choice['plan']}, the choice, was not measured"
-    yield f"{'':46} {'rows':>5} {'median':>8} {'95 %':>8} {'worst':>8}"
+    yield f"{'':46} {'rows':>5} {'mean':>8} {'median':>8} {'95 %':>8} {'worst':>8}"
     behind = [float(choice["us"]) / float(best["us"]) - 1 for _, choice, best in timed]
     choices = compared(choice for _, choice, _ in timed)
     every = compared(row for plans in shapes.values() for row in plans.values())
@@ -111,8 +131,9 @@ def report(shapes):
     yield "\nprediction / measured by variant, parts of K: rows, median, lowest, highest"
     kinds = {}
     for row in every:
-        variant, split = row["plan"].split("/")
-        kinds.setdefault((variant, int(split.partition("+")[0])), []).append(ratio(row))
+        variant, _, split = row["plan"].partition("/")
+        parts = split.partition("+")[0]
+        kinds.setdefault((variant, int(parts) if parts.isdigit() else 0), []).append(ratio(row))
     for (variant, split), ratios in sorted(kinds.items()):
         yield (f"  {variant:24} /{split} {len(ratios):4} {statistics.median(ratios):6.2f} "
                f"{min(ratios):6.2f} {max(ratios):6.2f}")
