@@ -17,7 +17,7 @@
 #include "bench/peer.h"
 #include "bench/weights.h"
 #include "bench/yardsticks.h"
-#include "tools/harness/device_gemm.h"
+#include "tools/harness/formats.h"
 #include "tools/harness/plan_info.h"
 #include "tools/harness/progress.h"
 
@@ -30,6 +30,8 @@ using support::Shape;
 
 constexpr size_t kWorkspace = size_t(256) << 20;
 constexpr int kLeastLaunches = 12;
+constexpr double kMostDifference = 0.005;  // of the norm
+constexpr size_t kCheckedElements = 1 << 21;
 
 // What one launch reads and writes: weights in both orders, tokens in bf16 and in NVFP4.
 struct Operands {
@@ -59,16 +61,34 @@ struct Operands {
   }
 };
 
+// E2M1 under scales of 1 in bf16, which has all of its values.
+std::vector<uint8_t> in_bf16(const std::vector<uint8_t>& codes) {
+  std::vector<uint8_t> values;
+  values.reserve(4 * codes.size());
+  for (const uint8_t two : codes) {
+    for (const int code : {two & 15, two >> 4}) {
+      const float value = float(support::e2m1_value(uint8_t(code)));
+      uint32_t bits = 0;
+      std::memcpy(&bits, &value, sizeof bits);
+      values.push_back(uint8_t(bits >> 16)), values.push_back(uint8_t(bits >> 24));
+    }
+  }
+  return values;
+}
+
 // A layer with copies of its operands that take turns, so that weights are cold.
 struct Layer {
   Shape shape;  // with the most tokens
   std::vector<std::unique_ptr<Operands>> copies;
   std::vector<uint8_t> codes, scales;  // of the weights, as peers take them
   std::vector<uint8_t> tokens;
-  DeviceBuffer workspace;
+  DeviceBuffer workspace, dequantized;  // NVFP4 tokens in bf16
 
   Layer(const Gpu& gpu, const Shape& s)
-      : shape(s), scales(random_scales(s.n, s.k)), workspace(gpu.driver, kWorkspace) {
+      : shape(s),
+        scales(random_scales(s.n, s.k)),
+        workspace(gpu.driver, kWorkspace),
+        dequantized(gpu.driver, size_t(2 * s.m * s.k)) {
     copies.push_back(std::make_unique<Operands>(gpu.driver, s));
     const int count = gpu.info.emulated()
                           ? 1
@@ -77,6 +97,7 @@ struct Layer {
       copies.push_back(std::make_unique<Operands>(gpu.driver, *copies[0]));
     codes = copies[0]->weights.codes.download();
     tokens = copies[0]->weights.tokens.download();
+    dequantized.upload(in_bf16(copies[0]->codes.download()));
   }
   PeerOperands operands() const {
     return {codes.data(), scales.data(), reinterpret_cast<const uint16_t*>(tokens.data())};
@@ -136,6 +157,7 @@ class Bench {
   void add(Series series, double* to) { series_.push_back(std::move(series)), to_.push_back(to); }
   std::unique_ptr<CublasGemm> add(GpuTimer& timer, const Shape& s, GemmType type, double* to);
   std::vector<uint16_t> run(const nvfp4_gemm_desc& desc, const Shape& s) const;
+  void verify_nvfp4_tokens(const Shape& s) const;
 
   const PeersOptions& options_;
   const Gpu& gpu_;
@@ -159,6 +181,24 @@ std::vector<uint16_t> Bench::run(const nvfp4_gemm_desc& desc, const Shape& s) co
   return values;
 }
 
+// NVFP4 tokens and the same in bf16 give the same D, as near as bf16 is.
+void Bench::verify_nvfp4_tokens(const Shape& s) const {
+  const Operands& operands = *layer_->copies[0];
+  const std::vector<uint16_t> d = run(operands.nvfp4_tokens(s), s);
+  nvfp4_gemm_desc g = operands.bf16_tokens(s, true, nullptr);
+  g.a = layer_->dequantized.pointer(), g.alpha = operands.nvfp4_tokens(s).alpha;
+  const std::vector<uint16_t> want = run(g, s);
+  double difference = 0, norm = 0;
+  const size_t step = d.size() / kCheckedElements | 1;
+  for (size_t i = 0; i < d.size(); i += step) {
+    const double value = support::bf16_value(want[i]);
+    const double error = support::f16_value(d[i]) - value;
+    difference += error * error, norm += value * value;
+  }
+  if (!(difference <= kMostDifference * kMostDifference * norm))
+    throw std::runtime_error(to_string(s) + ": NVFP4 tokens give another D than the same in bf16");
+}
+
 // Packed weights give the bits of the same weights unpacked; mma.sync adds them in another order.
 Result Bench::verify(const Shape& s) {
   Result result;
@@ -171,6 +211,7 @@ Result Bench::verify(const Shape& s) {
   if (std::strncmp(name, "sm80", 4) != 0 &&
       run(packed, s) != run(operands.bf16_tokens(s, false, name), s))
     throw std::runtime_error(to_string(s) + " by " + name + ": packed weights give other bits");
+  verify_nvfp4_tokens(s);
   return result;
 }
 
