@@ -2,6 +2,7 @@
 """nvfp4_bench in the emulator: what it times on a GPU it verifies here."""
 import os
 import subprocess
+import tempfile
 import unittest
 
 import nvfp4
@@ -28,6 +29,14 @@ class Bench(unittest.TestCase):
     def test_experts(self):
         self.assertIn("nothing is timed", self.says("grouped"))
         self.assertIn("nothing is timed", self.says("grouped", "--a-type", "bf16", device="H200"))
+
+    def test_layers_beside_peers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            layers = os.path.join(folder, "layers.csv")
+            with open(layers, "w", encoding="utf-8") as file:
+                file.write("model,layer,tensor_parallel,n,k\na,up,1,192,256\na,down,1,128,320\n")
+            out = self.says("peers", "--layers", layers, "--tokens", "3,64", device="H200")
+        self.assertIn("nothing is timed", out)
 
 
 if __name__ == "__main__":
