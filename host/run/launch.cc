@@ -62,7 +62,10 @@ nvfp4_status enqueue_workspace(const Site& site, const PreparedGemm& prepared,
     NVFP4_TRY(enqueue_scale_tiling(site, tiling, plan.a_scales_bytes > 0, stream));
   }
   if (plan.a_halves_bytes > 0) {
-    return enqueue_decoding(site, operand_a(g), plan.a_halves_batches, g.workspace, stream);
+    return plan.grouped
+               ? enqueue_group_decoding(site, operand_a(g), *params.groups(plan), g.workspace,
+                                        stream)
+               : enqueue_decoding(site, operand_a(g), plan.a_halves_batches, g.workspace, stream);
   }
   if (plan.prepass_ctas == 0) return NVFP4_SUCCESS;
   return enqueue_tokens(site, prepared, params, stream);
@@ -168,7 +171,7 @@ nvfp4_status prepare_launch(const Site& site, const GroupArrays* groups, Prepare
   NVFP4_TRY(check_workspace(prepared->desc, groups, plan.workspace_bytes));
   NVFP4_TRY(ready_kernel(site, plan, &prepared->loaded));
   if (tiles_scales(plan)) NVFP4_TRY(ready_scale_tiling(site, plan.grouped));
-  if (plan.a_halves_bytes > 0) NVFP4_TRY(ready_decoding(site));
+  if (plan.a_halves_bytes > 0) NVFP4_TRY(ready_decoding(site, plan.grouped));
   const Family& family = *plan.variant->family;
   if (plan.apart != Apart::one) NVFP4_TRY(ready_finish(site, prepared->desc, plan));
   NVFP4_TRY(

@@ -16,8 +16,8 @@ namespace {
 // Twice as many CTAs as fit with 48 registers per thread, so that short CTAs make room while long
 // ones run.
 constexpr int64_t kCtasPerSm = 20;
-// CTAs that tile the scales of groups, as many as run at once: each has a list of all groups.
-constexpr int64_t kTilingCtasPerSm = 16;
+// CTAs that take rows of groups, as many as run at once: each has a list of all groups.
+constexpr int64_t kGroupCtasPerSm = 16;
 
 // Entries follow the element types in the order of the enumeration.
 QuantizerEntry entry_of(QuantizerEntry first, int32_t type) {
@@ -106,6 +106,37 @@ Grid grid_of_rows(const Nvfp4Matrix& q, int32_t type, bool early) {
   const uint32_t kept = element_bytes(type) == 4 ? kKeptOfRow<4> : kKeptOfRow<2>;
   const uint32_t threads = ceil_div(ceil_div(q.blocks, kept), 32u) * 32;
   return {q.rows, 1, std::min(threads, kRowThreads), 0, 1, early};
+}
+
+// The most tiles that the groups can have, each of `tile_rows` rows and of as many blocks as a warp
+// has lanes, but no more CTAs than run at once.
+Grid grid_of_groups(const Site& site, const GroupParams& groups, int64_t rows, int64_t blocks,
+                    int64_t tile_rows) {
+  const int64_t most = std::min<int64_t>(groups.count, rows) + rows / tile_rows;
+  const int64_t at_once = int64_t{site.sm_count} * kGroupCtasPerSm;
+  const auto ctas = static_cast<uint32_t>(std::min(most * ceil_div(blocks, int64_t{32}), at_once));
+  return {ctas, 1, kQuantizeThreads, 0, 1, false};
+}
+
+// Decodes to bf16, without a tensor scale.
+QuantizeParams decoding_of(const Operand& from, int64_t batches, void* to) {
+  QuantizeParams p{};
+  p.x = to;
+  p.x_ld = from.k;
+  p.nvfp4.codes = static_cast<uint8_t*>(const_cast<void*>(from.elements));
+  p.nvfp4.codes_row_bytes = from.ld / 2;
+  p.nvfp4.scales = static_cast<uint8_t*>(const_cast<void*>(from.scales));
+  p.nvfp4.rows = static_cast<uint32_t>(from.rows);
+  p.nvfp4.blocks = static_cast<uint32_t>(from.k / kScaleBlock);
+  p.nvfp4.scales_are_tiles = from.layout == NVFP4_SCALE_LAYOUT_128X4;
+  p.nvfp4.vectors = 1;
+  p.scale.value = 1;
+  p.scale.source = kTensorScaleValue;
+  p.format = static_cast<uint32_t>(from.format);
+  p.codes_batch_bytes = from.stride / 2;
+  p.scales_batch_bytes = from.scales_stride;
+  p.batches = static_cast<uint32_t>(batches);
+  return p;
 }
 
 nvfp4_status find_kernel(const Site& site, QuantizerEntry entry, CUkernel* kernel) {
@@ -200,31 +231,25 @@ nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void*
   return enqueue(site, entry_of(kQuantizer_rms_norm_f16, desc.type), grid, &params, stream);
 }
 
-nvfp4_status ready_decoding(const Site& site) {
+nvfp4_status ready_decoding(const Site& site, bool of_groups) {
   CUkernel kernel;
-  return find_kernel(site, kQuantizer_dequantize_bf16, &kernel);
+  return find_kernel(site, of_groups ? kQuantizer_dequantize_groups : kQuantizer_dequantize_bf16,
+                     &kernel);
 }
 
 nvfp4_status enqueue_decoding(const Site& site, const Operand& from, int64_t batches, void* to,
                               void* stream) {
-  QuantizeParams p{};
-  p.x = to;
-  p.x_ld = from.k;
-  p.nvfp4.codes = static_cast<uint8_t*>(const_cast<void*>(from.elements));
-  p.nvfp4.codes_row_bytes = from.ld / 2;
-  p.nvfp4.scales = static_cast<uint8_t*>(const_cast<void*>(from.scales));
-  p.nvfp4.rows = static_cast<uint32_t>(from.rows);
-  p.nvfp4.blocks = static_cast<uint32_t>(from.k / kScaleBlock);
-  p.nvfp4.scales_are_tiles = from.layout == NVFP4_SCALE_LAYOUT_128X4;
-  p.nvfp4.vectors = 1;
-  p.scale.value = 1;
-  p.scale.source = kTensorScaleValue;
-  p.format = static_cast<uint32_t>(from.format);
-  p.codes_batch_bytes = from.stride / 2;
-  p.scales_batch_bytes = from.scales_stride;
-  p.batches = static_cast<uint32_t>(batches);
+  const QuantizeParams p = decoding_of(from, batches, to);
   return enqueue(site, kQuantizer_dequantize_bf16,
                  grid_of(site, from.rows * batches, from.k, false), &p, stream);
+}
+
+nvfp4_status enqueue_group_decoding(const Site& site, const Operand& from,
+                                    const GroupParams& groups, void* to, void* stream) {
+  const DequantizeGroupsParams p{decoding_of(from, 1, to), groups};
+  const Grid grid =
+      grid_of_groups(site, groups, from.rows, p.quantized.nvfp4.blocks, int64_t{kDequantizedRows});
+  return enqueue(site, kQuantizer_dequantize_groups, grid, &p, stream);
 }
 
 nvfp4_status ready_scale_tiling(const Site& site, bool of_groups) {
@@ -256,12 +281,9 @@ nvfp4_status enqueue_group_tiling(const Site& site, const ScaleTiling& tiling,
   params.to = static_cast<uint8_t*>(tiling.to);
   params.groups = groups;
   params.blocks = static_cast<uint32_t>(tiling.scales);
-  // The most tiles that the groups can have, each of 128 rows and of what the lanes of a warp take.
-  const int64_t most = std::min<int64_t>(groups.count, tiling.rows) + tiling.rows / kScaleTileRows;
-  const int64_t at_once = int64_t{site.sm_count} * kTilingCtasPerSm;
-  const auto ctas = static_cast<uint32_t>(std::min(most * ceil_div(tiling.scales, 32), at_once));
-  return enqueue(site, kQuantizer_scale_groups, {ctas, 1, kQuantizeThreads, 0, 1, false}, &params,
-                 stream);
+  const Grid grid =
+      grid_of_groups(site, groups, tiling.rows, tiling.scales, int64_t{kScaleTileRows});
+  return enqueue(site, kQuantizer_scale_groups, grid, &params, stream);
 }
 
 nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* dst,

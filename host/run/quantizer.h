@@ -25,9 +25,12 @@ nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* ds
 
 // Decodes `batches` quantized matrices to bf16 [batches][rows][k]. ready_decoding() does the same
 // as ready_scale_tiling() below.
-nvfp4_status ready_decoding(const Site& site);
+nvfp4_status ready_decoding(const Site& site, bool of_groups);
 nvfp4_status enqueue_decoding(const Site& site, const Operand& from, int64_t batches, void* to,
                               void* stream);
+// The same for one matrix, of which only the rows of groups are decoded.
+nvfp4_status enqueue_group_decoding(const Site& site, const Operand& from,
+                                    const GroupParams& groups, void* to, void* stream);
 
 // Converts linear scales of `batches` matrices, with `scales` per row, to 128x4 tiles. The matrices
 // are stored without gaps.

@@ -63,6 +63,15 @@ static_assert(sizeof(QuantizeParams) == 120 && NVFP4_OFFSET_IS(QuantizeParams, s
               NVFP4_OFFSET_IS(QuantizeParams, floor_rule, 92) &&
               NVFP4_OFFSET_IS(QuantizeParams, batches, 112));
 
+// Dequantizes the rows of groups alone, each to the same row of x. A CTA takes tile after tile of
+// up to that many rows of a group. The tensor scale is a value.
+constexpr uint32_t kDequantizedRows = 16;
+struct DequantizeGroupsParams {
+  QuantizeParams quantized;
+  GroupParams groups;
+};
+static_assert(NVFP4_OFFSET_IS(DequantizeGroupsParams, groups, 120));
+
 // silu(x) * y, or RMSNorm of x, with an optional residual y.
 struct FusedParams {
   void* x;

@@ -8,6 +8,7 @@
 //   nvfp4_quantize_4over6_{f16,..}   the same by NVFP4_SCALE_RULE_4OVER6, and t of each row
 //   nvfp4_amax_{f16,bf16,f32}        the largest finite magnitude of x, one partial result per CTA
 //   nvfp4_dequantize_{f16,bf16,f32}  x = round((code * s) * t)
+//   nvfp4_dequantize_groups          the same to bf16, of the rows of groups alone
 //   nvfp4_scale_convert              128x4 tiles or linear, to either
 //   nvfp4_scale_groups               linear to 128x4 tiles; each group of rows begins a new tile
 //   nvfp4_silu_mul_{f16,bf16,f32}    silu(x) * y -> codes, scales
@@ -130,6 +131,30 @@ __device__ void find_amax(const QuantizeParams& p) {
 
 // ---- Dequantize --------------------------------------------------------------------------------
 
+// A block of row `row` of a batch, to row `to` of x; t is the row's tensor scale.
+template <typename Type>
+__device__ void dequantize_block(const QuantizeParams& p, uint64_t batch, uint32_t row,
+                                 uint32_t block, uint64_t to, float t) {
+  const Nvfp4Matrix& q = p.nvfp4;
+  const bool ue8m0 = p.format != kFormatNvfp4;
+  const uint32_t code = q.scales[batch * p.scales_batch_bytes +
+                                 scale_of_block(q, row, block, p.format == kFormatMxfp4)];
+  // Before 9.0 e4m3_value() returns 480 for NaN.
+  const float scale =
+      (code & kScaleNan) == kScaleNan ? __uint_as_float(0x7FFFFFFF) : e4m3_value(code & kScaleNan);
+  const uint8_t* codes = q.codes + batch * p.codes_batch_bytes + row * q.codes_row_bytes +
+                         static_cast<int64_t>(block) * (kBlock / 2);
+  Words<Type> x{};
+#pragma unroll
+  for (uint32_t i = 0; i < kBlock; ++i) {
+    const uint32_t element = codes[i / 2] >> i % 2 * 4 & 15;
+    const float value = ue8m0 ? dequantized_ue8m0(element, code)
+                              : __fmul_rn(__fmul_rn(e2m1_value(element), scale), t);
+    x.word[i / Type::kPerWord] |= Type::round(value) << i % Type::kPerWord * 16;
+  }
+  x.store(block_at<Type>(p.x, p.x_ld, to, block), q.vectors != 0);
+}
+
 template <typename Type>
 __device__ void dequantize(const QuantizeParams& p) {
   ptx::griddepcontrol_launch_dependents();
@@ -143,24 +168,38 @@ __device__ void dequantize(const QuantizeParams& p) {
     const uint64_t batch = p.batches == 1 ? 0 : at / q.rows;
     const uint32_t row = static_cast<uint32_t>(at - batch * q.rows);
     const float t = is_of_rows(p.scale) ? scale_of_row(p.scale, row) : of_all;
-    const bool ue8m0 = p.format != kFormatNvfp4;
-    const uint32_t code = q.scales[batch * p.scales_batch_bytes +
-                                   scale_of_block(q, row, place.block, p.format == kFormatMxfp4)];
-    // Before 9.0 e4m3_value() returns 480 for NaN.
-    const float scale = (code & kScaleNan) == kScaleNan ? __uint_as_float(0x7FFFFFFF)
-                                                        : e4m3_value(code & kScaleNan);
-    const uint8_t* codes = q.codes + batch * p.codes_batch_bytes + row * q.codes_row_bytes +
-                           static_cast<int64_t>(place.block) * (kBlock / 2);
-    Words<Type> x{};
-#pragma unroll
-    for (uint32_t i = 0; i < kBlock; ++i) {
-      const uint32_t element = codes[i / 2] >> i % 2 * 4 & 15;
-      const float value = ue8m0 ? dequantized_ue8m0(element, code)
-                                : __fmul_rn(__fmul_rn(e2m1_value(element), scale), t);
-      x.word[i / Type::kPerWord] |= Type::round(value) << i % Type::kPerWord * 16;
-    }
-    x.store(block_at<Type>(p.x, p.x_ld, at, place.block), q.vectors != 0);
+    dequantize_block<Type>(p, batch, row, place.block, at, t);
   }
+}
+
+// Calls f(tile, block) in each lane for tile after tile of the CTA: up to kRows rows of a group and
+// 32 blocks. Rows of no group are in none.
+template <uint32_t kRows, typename F>
+__device__ void each_tile_of_groups(const GroupParams& groups, uint32_t blocks, const F& f) {
+  __shared__ GroupListMemory memory;
+  const GroupList<kRows> list{groups, (blocks + 31) / 32, ptx::shared_address(&memory)};
+  ptx::griddepcontrol_launch_dependents();
+  ptx::griddepcontrol_wait();
+  if (threadIdx.x / 32 == 0) list.make();
+  __syncthreads();
+  for (uint32_t index = blockIdx.x; index < list.all_tiles(); index += gridDim.x) {
+    const TileCoordinate tile = list.tile_at(index);
+    const uint32_t block = tile.weight_tile * 32 + threadIdx.x % 32;
+    if (block < blocks) f(tile, block);
+  }
+}
+
+// Each row of a group to its own row of x.
+template <typename Type>
+__device__ void dequantize_groups(const DequantizeGroupsParams& p) {
+  const QuantizeParams& of = p.quantized;
+  each_tile_of_groups<kDequantizedRows>(
+      p.groups, of.nvfp4.blocks, [&](const TileCoordinate& tile, uint32_t block) {
+        const uint32_t end = min(tile.row_end, tile.token_tile + kDequantizedRows);
+        for (uint32_t row = tile.token_tile + threadIdx.x / 32; row < end; row += kQuantizeWarps) {
+          dequantize_block<Type>(of, 0, row, block, row, of.scale.value);
+        }
+      });
 }
 
 // ---- Scales ------------------------------------------------------------------------------------
@@ -180,28 +219,16 @@ __device__ inline void convert_scales(const ScaleConvertParams& p) {
   }
 }
 
-// A CTA takes tile after tile of up to 128 rows of a group and 32 blocks. Other rows are not
-// touched.
 __device__ inline void tile_scales_of_groups(const ScaleGroupsParams& p) {
-  __shared__ GroupListMemory memory;
-  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const GroupList<kScaleTileRows> list{p.groups, (p.blocks + 31) / 32,
-                                       ptx::shared_address(&memory)};
-  ptx::griddepcontrol_launch_dependents();
-  ptx::griddepcontrol_wait();
-  if (warp == 0) list.make();
-  __syncthreads();
-  for (uint32_t index = blockIdx.x; index < list.all_tiles(); index += gridDim.x) {
-    const TileCoordinate tile = list.tile_at(index);
-    const uint32_t block = tile.weight_tile * 32 + lane;
-    const uint32_t rows = min(tile.row_end - tile.token_tile, kScaleTileRows);
-    if (block >= p.blocks) continue;
+  each_tile_of_groups<kScaleTileRows>(
+      p.groups, p.blocks, [&](const TileCoordinate& tile, uint32_t block) {
+        const uint32_t rows = min(tile.row_end - tile.token_tile, kScaleTileRows);
 #pragma unroll 8
-    for (uint32_t row = warp; row < rows; row += kQuantizeWarps) {
-      p.to[scale_at(tile.scale_row + row, block, p.blocks, true)] =
-          p.from[scale_at(tile.token_tile + row, block, p.blocks, false)];
-    }
-  }
+        for (uint32_t row = threadIdx.x / 32; row < rows; row += kQuantizeWarps) {
+          p.to[scale_at(tile.scale_row + row, block, p.blocks, true)] =
+              p.from[scale_at(tile.token_tile + row, block, p.blocks, false)];
+        }
+      });
 }
 
 }  // namespace nvfp4
@@ -228,6 +255,8 @@ NVFP4_ENTRIES(f16, F16)
 NVFP4_ENTRIES(bf16, Bf16)
 NVFP4_ENTRIES(f32, F32)
 NVFP4_ENTRY(nvfp4_scale_convert, nvfp4::kQuantizeThreads, ScaleConvertParams, convert_scales)
+NVFP4_ENTRY(nvfp4_dequantize_groups, nvfp4::kQuantizeThreads, DequantizeGroupsParams,
+            dequantize_groups<nvfp4::Bf16>)
 NVFP4_ENTRY(nvfp4_scale_groups, nvfp4::kQuantizeThreads, ScaleGroupsParams, tile_scales_of_groups)
 NVFP4_ENTRY(nvfp4_pack_weights, nvfp4::kPackThreads, PackParams, pack_weights)
 NVFP4_ENTRY(nvfp4_unpack_weights, nvfp4::kPackThreads, PackParams, unpack_weights)

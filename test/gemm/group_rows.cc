@@ -101,6 +101,27 @@ TEST_CASE("groups: the pre-pass of 9.0 decodes the rows of groups alone", "[grou
   CHECK(changed_lines(gpu, apart) == 0);
 }
 
+TEST_CASE("groups: where MXFP4 tokens become bf16 on 9.0 only the rows of groups do", "[grouped]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const GroupedTile tile{"sm90_bf16_64x32x256", NVFP4_TYPE_NONE};
+  constexpr int64_t kLines = 10;  // of a row of 640 elements
+  // The rows of a group are more than a CTA's tile has.
+  GroupedProblem ends({45, 70, 640, tile.a_type, NVFP4_OPERAND_FORMAT_MXFP4}, {0, 19, 19, 24}, 95);
+  require_bits_of_singles(gpu, tile, ends);
+  DeviceGrouped packed(gpu, ends);
+  packed.take(gpu, tile.variant);
+  CHECK(changed_lines(gpu, packed) == 24 * kLines);
+  GroupedProblem counts({3 * 45, 70, 640, tile.a_type, NVFP4_OPERAND_FORMAT_E2M1_UE8M0}, {3, 0, 33},
+                        96);
+  counts.capacity = 45;
+  require_bits_of_singles(gpu, tile, counts);
+  DeviceGrouped apart(gpu, counts);
+  apart.take(gpu, tile.variant);
+  CHECK(changed_lines(gpu, apart) == 36 * kLines);
+  apart.set_rows({INT32_MIN, -1, 0});
+  CHECK(changed_lines(gpu, apart) == 0);
+}
+
 TEST_CASE("groups: NaN in rows of no group influences nothing", "[grouped]") {
   USE_GPU_FOR_HALVES(gpu);
   const GroupedTile tile = narrow_tile(true);
