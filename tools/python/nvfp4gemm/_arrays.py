@@ -174,6 +174,10 @@ class Numpy:
         return _np().zeros(shape, "uint8")
 
     @staticmethod
+    def empty_bytes(shape: Sequence[int], _like: Array) -> Array:
+        return _np().empty(shape, "uint8")
+
+    @staticmethod
     def rows_of_f32(x: Array) -> Array:
         return _np().ascontiguousarray(x, "float32")
 
@@ -403,6 +407,10 @@ class Torch:
     @staticmethod
     def zero_bytes(shape: Sequence[int], like: Array) -> Array:
         return _torch().zeros(shape, dtype=_torch().uint8, device=like.device)
+
+    @staticmethod
+    def empty_bytes(shape: Sequence[int], like: Array) -> Array:
+        return _torch().empty(shape, dtype=_torch().uint8, device=like.device)
 
     @staticmethod
     def rows_of_f32(x: Array) -> Array:

@@ -422,7 +422,8 @@ def grouped_gated_linear(x: AnyArray | Packed, ends: AnyArray, gate: Stack, up: 
                          activation: str | None = "silu", limit: float | None = None,
                          alpha: float = 1.0, beta: float = 0.0, out_dtype: DType | None = None,
                          out: AnyArray | None = None, quantize_input: bool = False,
-                         launch: str | None = None, rows_hint: int = 0) -> Any:
+                         launch: str | None = None, rows_hint: int = 0,
+                         out_scale: TensorScale | None = None) -> Any:
     """act(x * g^T + gate_bias) * (x * u^T + up_bias) in one launch, where g and u are the matrices
     of gate and up for the group to which the row of x belongs. This is the first half of the
     experts of a layer. Runs where grouped_linear() runs.
@@ -434,6 +435,11 @@ def grouped_gated_linear(x: AnyArray | Packed, ends: AnyArray, gate: Stack, up: 
               [n] for all groups, or [groups, n]; both or neither, of one type and shape
     activation, limit, alpha, beta
               as in gated_linear()
+    out_scale
+              a float, or one float32 beside x: the result is then a Packed [rows, n] with linear
+              scales, in the format of gate and up, and this is its tensor scale. Pass 1 where the
+              format has none. The result has the bits of quantize() of the float32 result, and
+              grouped_linear() takes it as x. n must be a multiple of 16, in MXFP4 of 32
 
     Arrays are used, copied and refused as by mm(). There are no gradients. torch.autocast changes
     nothing.
@@ -445,8 +451,29 @@ def grouped_gated_linear(x: AnyArray | Packed, ends: AnyArray, gate: Stack, up: 
     _no_gradient(arrays, "grouped_gated_linear", ("x", x), ("gate_bias", gate_bias),
                  ("up_bias", up_bias))
     second = _gate_of(up, up_bias, activation, limit, alpha, beta)
+    if out_scale is not None:
+        return _grouped_quantized(x, ends, gate, gate_bias, second, out_dtype, out, quantize_input,
+                                  Numbers(activation=activation, launch=launch), rows_hint,
+                                  out_scale)
     x, out_dtype, leading = _tokens(x, gate, (gate, up), out_dtype, out, quantize_input, "linear")
     call = _optional.ops.grouped_gated if arrays.observed() or gate.traced else product
     numbers = Numbers(activation=activation, launch=launch)
     d = call(x, ends, gate, out_dtype, gate_bias, out, numbers, rows_hint, second)
     return d if leading is None else d.reshape(*leading, d.shape[1])
+
+
+def _grouped_quantized(x: Any, ends: Any, gate: Stack, gate_bias: Any, second: Gate,
+                       out_dtype: DType | None, out: AnyArray | None, quantize_input: bool,
+                       numbers: Numbers, rows_hint: int, out_scale: Any) -> Packed:
+    if out_dtype is not None or out is not None:
+        raise ValueError(f"{'out_dtype' if out is None else 'out'} is given beside out_scale, with "
+                         "which the result is a Packed")
+    arrays = gate.door("gate").arrays
+    x, *_ = _tokens(x, gate, (gate, second.b2), None, None, quantize_input, "linear")
+    if arrays.observed() or gate.traced:
+        d = _optional.ops.grouped_gated_quantized(x, ends, gate, gate_bias, numbers, rows_hint,
+                                                  second, out_scale)
+    else:
+        d = product(x, ends, gate, None, gate_bias, None, numbers, rows_hint, second, out_scale)
+    parts = d.codes, d.scales, d.rows, d.k, d.tensor_scale, d.scale_layout, d.format
+    return Packed(*parts) if d.traced else Packed.of_own(arrays, *parts)

@@ -204,10 +204,11 @@ class _GroupedPlan(_Plan):
         self._make(desc, size.value, abi.lib.nvfp4_grouped_plan_create, groups)
 
 
-def _key_of_groups(a: Any, b: Any, d: torch.Tensor, order: int, bias: torch.Tensor | None,
+def _key_of_groups(a: Any, b: Any, d: Any, order: int, bias: torch.Tensor | None,
                    numbers: Any, rows_hint: int) -> Any:
     return ("grouped", b.groups, _signature(a) if isinstance(a, Matrix) else (a.shape, *_of(a)),
-            _signature(b), _of(d), order, _of(bias), numbers, rows_hint)
+            _signature(b), _signature(d) if isinstance(d, Matrix) else _of(d), order, _of(bias),
+            numbers, rows_hint)
 
 
 def kept_grouped_plan(a: Any, b: Any, d: torch.Tensor, bias: torch.Tensor | None, numbers: Any,
@@ -255,7 +256,11 @@ def grouped(operands: Any, ends: torch.Tensor, rows_hint: int, gate: Any = None)
         to.b_tensor_scale = scale
     else:
         to.group_alpha = of_b.data_ptr()
-    to.d, to.rows = d.data_ptr(), ends.data_ptr()
+    if isinstance(d, Matrix):
+        to.d, to.d_scales, to.d_tensor_scale = d.places(Torch)
+    else:
+        to.d = d.data_ptr()
+    to.rows = ends.data_ptr()
     if bias is not None:
         to.bias = bias.data_ptr()
     if gate is not None:

@@ -22,6 +22,7 @@ def codes_ld(arrays: Arrays, packed: Matrix) -> int:
     return 2 * int(arrays.strides(packed.codes)[0])
 
 
+_TYPE_OF_D = {"nvfp4": abi.NVFP4, "mxfp4": abi.MXFP4, "e2m1_ue8m0": abi.E2M1_UE8M0}
 _OF_ALL, _OF_GATES = _fields.numbers(gated=False), _fields.numbers(gated=True)
 _FIRST = {"alpha": 1.0, "beta": 1.0, "batch_invariant": False}
 _WORDS = {"activation": abi.ACTIVATIONS, "launch": abi.LAUNCHES}
@@ -72,10 +73,18 @@ def describe_gate(arrays: Arrays, desc: abi.GemmDescFields, b: Matrix, gate: Gat
     _set_numbers(desc, _OF_GATES, gate[2:])
 
 
-def describe(arrays: Arrays, a: Any, b: Matrix, d: Array, order: int, bias: Array | None,
+def _describe_quantized(arrays: Arrays, desc: abi.GemmDescFields, d: Matrix) -> None:
+    """Fields of a D with scales, where d's parts are."""
+    desc.d, desc.d_scales, desc.d_tensor_scale = d.places(arrays)
+    desc.d_type, desc.d_ld = _TYPE_OF_D[d.format], codes_ld(arrays, d)
+    desc.d_scale_layout = layout_number(d.scale_layout)
+
+
+def describe(arrays: Arrays, a: Any, b: Matrix, d: Any, order: int, bias: Array | None,
              c: Array | None, numbers: Numbers, gate: Gate | None = None,
              maxima: Maxima | None = None) -> abi.GemmDescFields:
-    """Returns the GemmDesc, with addresses. The operands have been checked by Door."""
+    """Returns the GemmDesc, with addresses. The operands have been checked by Door. d is an array,
+    or a Matrix into whose parts the call writes."""
     desc = abi.GemmDescFields(m=d.shape[0], n=d.shape[1], k=b.k, l=1)
     _set_numbers(desc, _OF_ALL, numbers)
     desc.operand_format = abi.FORMATS[b.format]
@@ -98,8 +107,11 @@ def describe(arrays: Arrays, a: Any, b: Matrix, d: Array, order: int, bias: Arra
     else:
         desc.a, desc.a_type = arrays.address(a), arrays.type_of(a.dtype)
         desc.a_ld = ld_of(a.shape, arrays.strides(a), abi.ROW_MAJOR)
-    desc.d, desc.d_type = arrays.address(d), arrays.type_of(d.dtype)
-    desc.d_ld = ld_of(d.shape, arrays.strides(d), order)
+    if isinstance(d, Matrix):
+        _describe_quantized(arrays, desc, d)
+    else:
+        desc.d, desc.d_type = arrays.address(d), arrays.type_of(d.dtype)
+        desc.d_ld = ld_of(d.shape, arrays.strides(d), order)
     desc.cd_order = order
     if c is not None:
         desc.c, desc.c_type = arrays.address(c), arrays.type_of(c.dtype)

@@ -132,3 +132,22 @@ def _grouped_gated_meta(x: torch.Tensor, x_scales: torch.Tensor | None,
     _together(gate, "gate", {"x": x, "ends": ends, "up": up, "gate_bias": gate_bias,
                              "up_bias": up_bias})
     return _made(x, x_scales, rows, out_dtype, out)
+
+
+@torch.library.register_fake("nvfp4gemm::grouped_gated_quantized", lib=library)
+def _grouped_gated_quantized_meta(
+        x: torch.Tensor, x_scales: torch.Tensor | None, x_tensor_scale: torch.Tensor | None,
+        x_factor: float, x_layout: str, x_format: str, ends: torch.Tensor, gate: torch.Tensor,
+        gate_scales: torch.Tensor, gate_tensor_scale: torch.Tensor | None, gate_factor: float,
+        gate_layout: str, gate_format: str, up: torch.Tensor, up_scales: torch.Tensor,
+        up_tensor_scale: torch.Tensor | None, up_factor: float, up_layout: str, up_format: str,
+        groups: int, rows: int, k: int, out_scale: torch.Tensor | None, out_factor: float,
+        gate_bias: torch.Tensor | None, up_bias: torch.Tensor | None, activation: str | None,
+        limit: float, alpha: float, beta: float, launch: str | None,
+        rows_hint: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    _together(gate, "gate", {"x": x, "ends": ends, "up": up, "gate_bias": gate_bias,
+                             "up_bias": up_bias, "out_scale": out_scale})
+    m = math.prod(x.shape[:-1])
+    return (x.new_empty((m, row_bytes(rows)), dtype=torch.uint8),
+            x.new_empty((_count_of_scales(m, rows, "linear", gate_format),), dtype=torch.uint8),
+            x.new_empty((int(out_scale is None and gate_format == "nvfp4"),), dtype=torch.float32))

@@ -47,6 +47,11 @@ library.define(
     ", ".join(map(_PACKED.format, ("gate", "up"))) + ", int groups, SymInt rows, SymInt k, "
     "ScalarType? out_dtype, Tensor? gate_bias, Tensor? up_bias, str activation, float limit, "
     "float alpha, float beta, str? launch, int rows_hint, Tensor? out) -> Tensor")
+library.define(
+    "grouped_gated_quantized(" + _PACKED.format("x") + ", Tensor ends, " +
+    ", ".join(map(_PACKED.format, ("gate", "up"))) + ", int groups, SymInt rows, SymInt k, "
+    "Tensor? out_scale, float out_factor, Tensor? gate_bias, Tensor? up_bias, str activation, "
+    "float limit, float alpha, float beta, str? launch, int rows_hint) -> (Tensor, Tensor, Tensor)")
 library.define("dequantize(" + _PACKED.format("b") + ", SymInt k, ScalarType dtype) -> Tensor")
 library.define("convert_scales(" + _PACKED.format("b") + ", SymInt k, str to) -> Tensor")
 
@@ -253,3 +258,26 @@ def _grouped_gated(x: torch.Tensor, x_scales: torch.Tensor | None,
                 out_dtype, gate_bias, held, Numbers(activation=activation, launch=launch),
                 rows_hint, second)
     return d.reshape(*x.shape[:-1], rows)
+
+
+@torch.library.impl(library, "grouped_gated_quantized", "CompositeExplicitAutograd")
+def _grouped_gated_quantized(
+        x: torch.Tensor, x_scales: torch.Tensor | None, x_tensor_scale: torch.Tensor | None,
+        x_factor: float, x_layout: str, x_format: str, ends: torch.Tensor, gate: torch.Tensor,
+        gate_scales: torch.Tensor, gate_tensor_scale: torch.Tensor | None, gate_factor: float,
+        gate_layout: str, gate_format: str, up: torch.Tensor, up_scales: torch.Tensor,
+        up_tensor_scale: torch.Tensor | None, up_factor: float, up_layout: str, up_format: str,
+        groups: int, rows: int, k: int, out_scale: torch.Tensor | None, out_factor: float,
+        gate_bias: torch.Tensor | None, up_bias: torch.Tensor | None, activation: str | None,
+        limit: float, alpha: float, beta: float, launch: str | None,
+        rows_hint: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(codes, scales, the tensor scale that out_factor became)."""
+    first = _stack(gate, gate_scales, gate_tensor_scale, gate_factor, gate_layout, gate_format,
+                   groups, rows, k)
+    second = Gate(_stack(up, up_scales, up_tensor_scale, up_factor, up_layout, up_format, groups,
+                         rows, k), up_bias, limit=limit, alpha=alpha, beta=beta)
+    d = product(part(x, x_scales, x_tensor_scale, x_factor, x_layout, x_format, k), ends, first,
+                None, gate_bias, None, Numbers(activation=activation, launch=launch), rows_hint,
+                second, out_factor if out_scale is None else out_scale)
+    made = out_scale is None and gate_format == "nvfp4"
+    return d.codes, d.scales, d.tensor_scale if made else gate.new_empty(0, dtype=torch.float32)

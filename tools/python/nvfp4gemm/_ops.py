@@ -133,6 +133,22 @@ def grouped_gated(x: Any, ends: torch.Tensor, gate: Stack, out_dtype: Any,
         second.beta, numbers.launch, size(rows_hint, "rows_hint"), out))
 
 
+def grouped_gated_quantized(x: Any, ends: torch.Tensor, gate: Stack, bias: torch.Tensor | None,
+                            numbers: Numbers, rows_hint: int, second: Gate,
+                            out_scale: Any) -> Matrix:
+    """grouped_gated() to a Matrix."""
+    _looked_at(gate, "gate", gate.rows_of_a_group, x, None, None, x=x, ends=ends, gate_bias=bias,
+               up=second.b2, up_bias=second.bias2)
+    tensor = isinstance(out_scale, torch.Tensor)
+    codes, scales, scale = torch.ops.nvfp4gemm.grouped_gated_quantized(
+        *_parts(x), ends, *_parts(gate), *_parts(second.b2), gate.groups, gate.rows_of_a_group,
+        gate.k, out_scale if tensor else None, 1.0 if tensor else out_scale, bias, second.bias2,
+        numbers.activation, second.limit, second.alpha, second.beta, numbers.launch,
+        size(rows_hint, "rows_hint"))
+    scale = out_scale if tensor else scale if gate.format == "nvfp4" else 1.0
+    return Matrix(codes, scales, codes.shape[0], gate.rows_of_a_group, scale, "linear", gate.format)
+
+
 def quantize(x: torch.Tensor, tensor_scale: Any, scale_layout: str, format: str,
              scale_rule: str | None) -> tuple[Any, ...]:
     tensor, word = isinstance(tensor_scale, torch.Tensor), isinstance(tensor_scale, str)

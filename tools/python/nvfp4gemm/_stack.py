@@ -10,7 +10,7 @@ from nvfp4gemm import _optional, abi
 from nvfp4gemm._door import Door, size
 from nvfp4gemm._eager import beside, result_type, with_floats, with_scales
 from nvfp4gemm._gemm import Gate, Numbers, describe_grouped, group_alphas
-from nvfp4gemm._matrix import Matrix, codes_in_bytes, number_of, scale_bytes
+from nvfp4gemm._matrix import Matrix, codes_in_bytes, number_of, row_bytes, scale_bytes
 from nvfp4gemm._types import AnyArray, Array, Arrays, DType, Self
 
 
@@ -142,9 +142,11 @@ def _scale_of(arrays: Arrays, matrices: Sequence[Matrix]) -> Any:
 
 
 def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array | None,
-            out: Array | None, numbers: Numbers, rows_hint: int, gate: Gate | None = None) -> Array:
+            out: Array | None, numbers: Numbers, rows_hint: int, gate: Gate | None = None,
+            out_scale: Any = None) -> Any:
     """Computes grouped_linear(), or grouped_gated_linear() if there is a Gate, for an x that is in
-    16 bits or already quantized."""
+    16 bits or already quantized. With out_scale, which is its tensor scale, the result is a
+    Matrix."""
     name = "weights" if gate is None else "gate"
     door = b.door(name)
     if not door.gpu:
@@ -179,6 +181,8 @@ def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array 
     d, order = None, abi.ROW_MAJOR
     if out is not None:
         d, order = door.result(out, "out", m, n)
+    if out_scale is not None:
+        d = _quantized_result(door, b, m, out_scale)
     type_ = result_type(arrays, x, out_dtype, out)
     if d is None:
         d = arrays.empty((m, n), type_, b.codes)
@@ -197,5 +201,26 @@ def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array 
     if out is not None:
         arrays.written(out)
         return out
-    return d if leading is None else d.reshape(*leading, n)
+    return d if leading is None or out_scale is not None else d.reshape(*leading, n)
 
+
+def _scale_of_result(door: Door, b: Stack, out_scale: Any) -> Any:
+    """What quantizes a result in b's format: an array of one float32; or 1.0, of a format that has
+    no tensor scale."""
+    if b.format != "nvfp4":
+        if not (isinstance(out_scale, (int, float)) and out_scale == 1):
+            raise ValueError(f"out_scale is {out_scale}; {b.format} has no tensor scale: it is 1")
+        return 1.0
+    scale = door.scale(out_scale, "out_scale")
+    return door.arrays.full(1, scale, b.codes) if isinstance(scale, float) else scale
+
+
+def _quantized_result(door: Door, b: Stack, m: int, out_scale: Any) -> Matrix:
+    """[m, rows of a group] to be written."""
+    arrays, n, format_ = door.arrays, b.rows_of_a_group, b.format
+    scale = _scale_of_result(door, b, out_scale)
+    if n % b.block:
+        raise ValueError(f"a result with scales has a multiple of {b.block} columns, not {n}")
+    return Matrix.of_own(arrays, arrays.empty_bytes((m, row_bytes(n)), b.codes),
+                         arrays.empty_bytes((scale_bytes(m, n, "linear", format_),), b.codes),
+                         m, n, scale, "linear", format_)

@@ -164,7 +164,7 @@ def _batched_mm(info: Any, in_dims: Sequence[int | None], *arguments: Any) -> tu
 
 
 for _name in ("mm", "quantize", "dequantize", "convert_scales", "gated", "grouped",
-              "grouped_gated"):
+              "grouped_gated", "grouped_gated_quantized"):
     torch.library.register_vmap(f"nvfp4gemm::{_name}",
                                 one_by_one(getattr(torch.ops.nvfp4gemm, _name)), lib=library)
 torch.library.register_vmap("nvfp4gemm::mm_without_gradient", _batched_mm, lib=library)
@@ -173,12 +173,15 @@ _PRODUCTS = {"mm": (12, 1), "mm_without_gradient": (12, 1), "gated": (18, 2), "g
              "grouped_gated": (21, 2)}
 
 
-def count_flops(name: str, products: int, k_of: Callable[[Sequence[Any]], int]) -> None:
+def count_flops(name: str, products: int, k_of: Callable[[Sequence[Any]], int],
+                shape_of: Callable[[Sequence[Any]], Any] | None = None) -> None:
     """Registers a formula with torch.utils.flop_counter: 2 m n k for each product. k_of() returns k
-    from the arguments, in which tensors are given as shapes. A counter copies the formulas when it
-    is made, so the formula is also added to counters that are already active."""
+    from the arguments, in which tensors are given as shapes. shape_of() returns (m, n) where the
+    result does not have m n elements. A counter copies the formulas when it is made, so the formula
+    is also added to counters that are already active."""
     def flops(*arguments: Any, out_shape: Any = None) -> int:
-        return 2 * products * math.prod(out_shape) * k_of(arguments)
+        shape = out_shape if shape_of is None else shape_of(arguments)
+        return 2 * products * math.prod(shape) * k_of(arguments)
 
     packet = getattr(torch.ops.nvfp4gemm, name)
     flop_counter.register_flop_formula(packet)(flops)
@@ -189,3 +192,7 @@ def count_flops(name: str, products: int, k_of: Callable[[Sequence[Any]], int]) 
 
 for _name, (_place, _products) in _PRODUCTS.items():
     count_flops(_name, _products, itemgetter(_place))
+
+
+count_flops("grouped_gated_quantized", 2, itemgetter(21),
+            lambda arguments: (*arguments[0][:-1], arguments[20]))

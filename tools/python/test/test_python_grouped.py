@@ -213,6 +213,46 @@ class Gated(unittest.TestCase):
                     np.testing.assert_array_equal(
                         found, self.of_one(x, ends, out_dtype=np.float32, **options))
 
+    def test_out_scale_quantizes_the_result(self):
+        """To the bits of quantize() of the result in float32, as the tokens of a next product."""
+        ends, wide = np.array(ENDS[2], np.int32), floats(31, 9, 64)
+        for format_ in ("nvfp4", "mxfp4", "e2m1_ue8m0"):
+            for n in (64,) if format_ == "mxfp4" else (64, 48):
+                gate, up = (nvfp4gemm.stack([
+                    nvfp4gemm.quantize(floats(seed + i, n, K), format=format_)
+                    for seed in range(6)]) for i in (40, 50))
+                x = nvfp4gemm.quantize(wide, scale_layout="linear", format=format_)
+                float_ = nvfp4gemm.grouped_gated_linear(x, ends, gate, up, out_dtype=np.float32)
+                scales = [1.0] if format_ != "nvfp4" else [0.013, np.array([0.013], np.float32)]
+                for scale in scales:
+                    found = nvfp4gemm.grouped_gated_linear(x, ends, gate, up, out_scale=scale)
+                    expected = nvfp4gemm.quantize(
+                        float_, None if format_ != "nvfp4" else 0.013, scale_layout="linear",
+                        format=format_)
+                    self.assertEqual((found.shape, found.format, found.scale_layout),
+                                     ((9, n), format_, "linear"))
+                    np.testing.assert_array_equal(found.codes[:, :n // 2],
+                                                  expected.codes[:, :n // 2])
+                    np.testing.assert_array_equal(found.scales, expected.scales)
+                    np.testing.assert_array_equal(np.asarray(found.tensor_scale).reshape(-1),
+                                                  np.float32([expected.tensor_scale]))
+        gate, up, x = self.gate, self.up, self.x
+        ue8m0 = [nvfp4gemm.stack([nvfp4gemm.quantize(floats(3, 64, K), format="mxfp4")] * 6)] * 2
+        for wrong, words in (
+                (lambda: nvfp4gemm.grouped_gated_linear(x, ends, gate, up, out_scale=0.1),
+                 "multiple of 16 columns, not 40"),
+                (lambda: nvfp4gemm.grouped_gated_linear(x, ends, *ue8m0, out_scale=0.5),
+                 "out_scale is 0.5; mxfp4 has no tensor scale"),
+                (lambda: nvfp4gemm.grouped_gated_linear(x, ends, gate, up, out_scale=0.1,
+                                                        out_dtype=np.float16),
+                 "out_dtype is given beside out_scale"),
+                (lambda: nvfp4gemm.grouped_gated_linear(x, ends, gate, up, out_scale=-1.0),
+                 "out_scale is -1"),
+                (lambda: nvfp4gemm.grouped_gated_linear(x, ends, gate, up, out_scale=np.ones(
+                    2, np.float32)), "expected a number or one float32")):
+            with self.assertRaisesRegex(ValueError, words):
+                wrong()
+
     def test_either_matrix_may_have_a_tensor_scale_of_each_group(self):
         ends, alike = ENDS[2], [0.002] * 6
         packed = nvfp4gemm.quantize(self.x, scale_layout="linear")

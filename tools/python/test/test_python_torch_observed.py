@@ -107,6 +107,8 @@ class Calls(unittest.TestCase):
             "grouped_linear into out": into(lambda x, out: nvfp4gemm.grouped_linear(
                 x, ends - 1, many, out=out), M, N),  # a row of no group, which stays
             "grouped_gated_linear": lambda x: nvfp4gemm.grouped_gated_linear(x, ends, many, ups),
+            "grouped_gated_linear, 4-bit result": lambda x: nvfp4gemm.grouped_gated_linear(
+                x, ends, many, ups, out_scale=0.02).dequantize(),
             "nn.Linear": layer,
             "nn.Linear, 4-bit x": nn.Linear(w, self.bias, quantize_input=True),
         }
@@ -166,7 +168,8 @@ class Calls(unittest.TestCase):
                 self.assertTrue(mode.seen)
 
     def test_flops(self):
-        two = ("gated_linear", "gated_linear into out", "grouped_gated_linear")
+        two = ("gated_linear", "gated_linear into out", "grouped_gated_linear",
+               "grouped_gated_linear, 4-bit result")
         none = ("quantize", "quantize by rows", "quantize by 4over6", "with_scales", "slices")
         for name, call in self.calls.items():
             with self.subTest(name), FlopCounterMode(display=False) as counter:
