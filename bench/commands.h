@@ -85,6 +85,7 @@ int time_peers(const PeersOptions& options);
 struct GroupedOptions {
   bool packed = false;                           // a column more: packed weights
   std::string layer;                             // those whose names hold this
+  std::vector<std::string> shapes;               // in their place: "EXPERTSxNxK"
   std::vector<int64_t> rows{1, 4, 16, 64, 256};  // of a group, in the mean
   int32_t a_type = NVFP4_TYPE_NONE;
   std::vector<std::string> routings;  // even, skewed, half-empty; empty: each

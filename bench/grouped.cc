@@ -24,14 +24,28 @@ using support::DeviceBuffer;
 using support::Driver;
 
 struct Layer {
-  const char* name;
+  std::string name;
   int64_t experts, n, k;
 };
 #define EXPERTS(name, experts, n, k) {name, experts, n, k},
-constexpr Layer kLayers[] = {
+const Layer kLayers[] = {
 #include "bench/experts.def"
 };
-constexpr Layer kEmulated{"four", 4, 192, 512};
+const Layer kEmulated{"four", 4, 192, 512};
+
+// Those of the options' shapes, EXPERTSxNxK, or the layers whose names have what they say.
+std::vector<Layer> layers_of(const GroupedOptions& options) {
+  std::vector<Layer> layers;
+  for (const std::string& text : options.shapes) {
+    const support::Shape shape = parse_shape(text);
+    layers.push_back({text, shape.m, shape.n, shape.k});
+  }
+  for (const Layer& layer : kLayers) {
+    const bool named = layer.name.find(options.layer) != std::string::npos;
+    if (named && options.shapes.empty()) layers.push_back(layer);
+  }
+  return layers;
+}
 
 // How the rows are divided among the groups, for a given mean.
 enum class Routing { even, skewed, half_empty };
@@ -442,7 +456,7 @@ void print_figure(double us) {
 void print_row(const Layer& layer, int64_t rows, Routing routing, int64_t capacity,
                const Figures& us, const Measured& by, const std::vector<int32_t>& ends) {
   const double reading = bytes_of_weights(layer, ends) / by.bytes_per_us;
-  std::printf("%s,%lld,%lld,%lld,%lld,%s,%lld,%.2f,", layer.name, (long long)layer.experts,
+  std::printf("%s,%lld,%lld,%lld,%lld,%s,%lld,%.2f,", layer.name.c_str(), (long long)layer.experts,
               (long long)layer.n, (long long)layer.k, (long long)rows, kRoutings[int(routing)],
               (long long)capacity, us.grouped);
   print_figure(us.counts);
@@ -473,7 +487,7 @@ void time_layer(const Gpu& gpu, GpuTimer& timer, const Measured& by, const Layer
     const std::vector<int32_t> ends = ends_of(layer, rows, routing);
     for (const auto& set : sets) set->divide(ends);
     const bool counts = sets[0]->spread_rows();
-    verify(gpu, *sets[0], counts, std::string(layer.name) + ", " + kRoutings[int(routing)]);
+    verify(gpu, *sets[0], counts, layer.name + ", " + kRoutings[int(routing)]);
     const bool single = routing == Routing::even && layer.n % 128 == 0;
     print_row(layer, rows, routing, counted.capacity,
               time_routing(timer, sets, rows, counts, single, options.replays), by, ends);
@@ -523,11 +537,8 @@ int time_grouped(const GroupedOptions& options) {
       "layer,experts,n,k,rows_a_group,routing,capacity,grouped_us,counts_us,loop_us,single_us,"
       "loop_over_grouped,read_us,goal_us%s\n",
       options.replays, as_comments(head).c_str(), options.packed ? ",packed_us" : "");
-  for (const Layer& layer : kLayers) {
-    const bool named = std::string(layer.name).find(options.layer) != std::string::npos;
-    for (const int64_t rows : options.rows) {
-      if (named) time_layer(gpu, timer, by, layer, rows, options);
-    }
+  for (const Layer& layer : layers_of(options)) {
+    for (const int64_t rows : options.rows) time_layer(gpu, timer, by, layer, rows, options);
   }
   support::progress_done();
   return 0;

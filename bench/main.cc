@@ -121,6 +121,7 @@ void add_peers(CLI::App* peers, bench::PeersOptions& o) {
 void add_grouped(CLI::App* grouped, bench::GroupedOptions& o) {
   grouped->add_option("--layer", o.layer,
                       "time only layers whose name contains this, for example eight or deepseek");
+  support::add_list(*grouped, "--shape", o.shapes, "EXPERTSxNxK, several, in place of the layers");
   support::add_list(*grouped, "--rows", o.rows, "mean rows of a group, several", 1, kMostSize);
   grouped->add_option("--routing", o.routings, "how rows are divided, several; all where none is")
       ->check(CLI::IsMember({"even", "skewed", "half-empty"}));
