@@ -11,7 +11,7 @@
 
 namespace bench {
 
-// Of a matrix of these sizes, the same each time: UE4M3 from 0.25 to 1.9, [n][k/16].
+// The scales of a matrix of these sizes, the same each time: UE4M3 from 0.25 to 1.9, [n][k/16].
 std::vector<uint8_t> random_scales(int64_t n, int64_t k);
 
 struct Weights {
