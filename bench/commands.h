@@ -58,8 +58,9 @@ struct TurnsOptions {
   int32_t a_type = NVFP4_TYPE_NONE;
   int32_t d_type = NVFP4_TYPE_NVFP4;  // of D with scales
   int replays = 15;
-  std::string command = "";  // for the head of the CSV
-  bool every = false;        // other plans than the chosen ones, too
+  std::string command = "";                // for the head of the CSV
+  bool every = false;                      // other plans than the chosen ones, too
+  std::vector<std::string> variants = {};  // these, too
 };
 // Each returns the exit code. D with scales beside D in bf16, without and with nvfp4_quantize after
 // it; a gated product beside the product with the rows of b and b2, alone and with what follows it;

@@ -103,6 +103,7 @@ void add_scaled_d(CLI::App* scaled_d, bench::TurnsOptions& o) {
 void add_packed(CLI::App* packed, bench::TurnsOptions& o) {
   add_turns(packed, o);
   packed->add_flag("--every", o.every, "also time other variants and splits with packed weights");
+  support::add_list(*packed, "--variant", o.variants, "also time these, both ways");
 }
 
 void add_peers(CLI::App* peers, bench::PeersOptions& o) {

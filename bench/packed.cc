@@ -60,6 +60,9 @@ class Bench {
     verify_bits(gpu, s);
     std::vector<Way> ways = {way(gpu, s, false, nullptr), way(gpu, s, true, nullptr)};
     if (options_.every) add_others(gpu, s, &ways);
+    for (const std::string& name : options_.variants) {
+      for (const bool packed : {false, true}) ways.push_back(way(gpu, s, packed, name.c_str()));
+    }
     std::vector<Series> all;
     for (const Way& one : ways) all.push_back(series(s, one));
     std::unique_ptr<CublasGemm> peer;

@@ -138,8 +138,9 @@ class Bench {
   std::string variant_of(const nvfp4_gemm_desc& g) const {
     const auto info =
         support::plan_info(with_workspace(g), gpu_.info.compute_capability(), gpu_.info.sms);
-    return info.whole_tiles == 0 ? formatted("%s/%d", info.variant, info.k_partitions)
-                                 : info.variant;
+    const std::string name = info.variant;
+    const bool complete = name.find('/') != std::string::npos || info.whole_tiles != 0;
+    return complete ? name : formatted("%s/%d", info.variant, info.k_partitions);
   }
   template <typename Desc>
   void add(Desc desc, Way* to) {
