@@ -295,6 +295,19 @@ nvfp4_status load_quantizer(const Driver& driver, uint32_t arch_index, Quantizer
   return status;
 }
 
+bool has_quantizer_entry(uint32_t arch_index, QuantizerEntry entry) {
+  const Family* const family = kArchitectures[arch_index].family;
+  switch (entry) {
+#define QUANTIZER_ENTRY(name)
+#define QUANTIZER_ENTRY_OF(of, name) \
+  case kQuantizer_##name:            \
+    return family == &kFamily_##of;
+#include "host/run/quantizer_entries.def"
+#undef QUANTIZER_ENTRY
+    default: return true;
+  }
+}
+
 int oldest_driver() { return kOldestDriver; }
 
 const char* image_label(uint32_t image) { return kImages[image].label; }

@@ -27,6 +27,8 @@ enum QuantizerEntry : uint32_t {
 };
 nvfp4_status load_quantizer(const Driver& driver, uint32_t arch_index, QuantizerEntry entry,
                             CUkernel* kernel);
+// Whether the architecture's images have it.
+bool has_quantizer_entry(uint32_t arch_index, QuantizerEntry entry);
 
 // The oldest driver that can load any image. Most images need a newer one, which loading checks.
 int oldest_driver();

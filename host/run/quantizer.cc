@@ -304,9 +304,13 @@ nvfp4_status enqueue_scale_convert(const void* src, int32_t src_layout, void* ds
 
 nvfp4_status ready_quantizer(const Site& site) {
   const RelaxedCapture relaxed(*site.driver);
-  for (uint32_t entry = 0; entry < kQuantizerEntryCount; ++entry) {
+  uint32_t arch;
+  NVFP4_TRY(site_architecture(site, &arch));
+  for (uint32_t i = 0; i < kQuantizerEntryCount; ++i) {
+    const auto entry = static_cast<QuantizerEntry>(i);
+    if (!has_quantizer_entry(arch, entry)) continue;
     CUkernel kernel;
-    NVFP4_TRY(find_kernel(site, static_cast<QuantizerEntry>(entry), &kernel));
+    NVFP4_TRY(find_kernel(site, entry, &kernel));
     NVFP4_TRY(load_into_context(*site.driver, kernel));
   }
   return NVFP4_SUCCESS;

@@ -255,9 +255,13 @@ NVFP4_ENTRIES(f16, F16)
 NVFP4_ENTRIES(bf16, Bf16)
 NVFP4_ENTRIES(f32, F32)
 NVFP4_ENTRY(nvfp4_scale_convert, nvfp4::kQuantizeThreads, ScaleConvertParams, convert_scales)
+// In the images of the family that launches it (host/run/quantizer_entries.def).
+#if __CUDA_ARCH__ / 100 == 9
 NVFP4_ENTRY(nvfp4_dequantize_groups, nvfp4::kQuantizeThreads, DequantizeGroupsParams,
             dequantize_groups<nvfp4::Bf16>)
+#elif __CUDA_ARCH__ / 100 == 10 || __CUDA_ARCH__ / 100 == 11
 NVFP4_ENTRY(nvfp4_scale_groups, nvfp4::kQuantizeThreads, ScaleGroupsParams, tile_scales_of_groups)
+#endif
 NVFP4_ENTRY(nvfp4_pack_weights, nvfp4::kPackThreads, PackParams, pack_weights)
 NVFP4_ENTRY(nvfp4_unpack_weights, nvfp4::kPackThreads, PackParams, unpack_weights)
 NVFP4_ENTRY(nvfp4_empty_sum, nvfp4::kEmptySumThreads, EmptySumParams, store_empty_sums)
