@@ -267,7 +267,9 @@ def check_deepgemm(rows):
 def check_support(rows):
     """Types and variants that a row claims, by what the library answers."""
     given = {row[0]: row[1:] for row in rows}
-    claims = {"A": [""] * 4, "variants": ["0"] * 4} | given
+    rows_of_d = "M, N and L (products in a batch)"
+    claims = {"A": [""] * 4, "variants": ["0"] * 4, rows_of_d: [""] * 4} | given
+    sms = dict(support.architectures())
     types = {"F16": 1, "BF16": 2, "F32": 3}
 
     def answer(capability, **fields):
@@ -283,9 +285,12 @@ def check_support(rows):
                      for c in capabilities for d in types.values() for order in (0, 1))
         tail = all(answer(c, a_type=a_type, k=80, a_ld=96, b_ld=96)
                    and not answer(c, a_type=a_type, k=72) for c in capabilities)
+        narrow = {c: lib.abi.describe(support.desc(lib.abi, 512, "BF16"), c, sms[c])
+                  .variant.startswith(b"sm80_") for c in capabilities}
+        slow = "fast only if M is at most 16" in claims[rows_of_d][column]
         count = len(lib.abi.variant_names(capabilities[0]))
         return {"A": {name for name in types if name in claims["A"][column].split(", ")} == taken,
-                "D and C": stored, "K": tail,
+                "D and C": stored, "K": tail, rows_of_d: set(narrow.values()) == {slow},
                 "variants": count == int(re.match(r"\d+", claims["variants"][column])[0])}
 
     served = ([90], 0), ([100, 103], 0), ([120, 121], 0), ([80, 86, 89, 107, 110], 2)
@@ -536,6 +541,56 @@ def check_steps(rows):
                for name, stages, *pairs in rows)
 
 
+def of_groups():
+    """{"groups, rows x N x K" of the newest forecast of grouped products: its row}, the largest
+    rows; {layer: {rows of each group: its row}}."""
+    newest = sorted(glob.glob(f"{ROOT}/bench/results/model-grouped-b200-*.csv"))[-1]
+    with open(newest, encoding="utf-8") as text:
+        head, *lines = [line.strip() for line in text][2:]
+    published, layers = {}, {}
+    for line in lines:
+        row = dict(zip(head.split(","), line.split(",")))
+        if line.startswith("#"):
+            layer = layers.setdefault(line[2:], {})
+        elif layers:
+            layer[row["most_rows"]] = row
+        else:
+            published["{groups}, {most_rows} x {n} x {k}".format(**row)] = row
+    return published, layers
+
+
+def check_grouped(rows):
+    known = of_groups()[0]
+
+    def good(groups, tile, us, _, linear, published, weights):
+        row = known[re.sub(r"\d+ to ", "", groups)]
+        return (float(published) == float(row["published_us"]) and
+                [f"sm100_{tile}_grouped", us, linear, weights] ==
+                [row["entry"], row["us"], "+" + row["linear_us"], row["reading_us"]])
+    return all(good(*row) for row in rows)
+
+
+def check_experts(rows):
+    known = of_groups()[1]
+
+    def cells(layer):
+        of = known[layer]
+        sizes = "{groups} x {n} x {k}".format(**of["4"])
+        return [sizes, *(of[m]["us"] for m in ("4", "32", "128")), of["4"]["reading_us"]]
+    return all([*found, weights] == cells(layer) for layer, *found, _, weights in rows)
+
+
+def forecast_is_repeated():
+    """docs/performance.md repeats a time of that forecast, and the published one."""
+    with open(f"{ROOT}/docs/performance.md", encoding="utf-8") as file:
+        words = " ".join(file.read().split())
+    us, groups, sizes, published = re.search(
+        r"predicts ([\d.]+) us for a grouped product of (\d+) groups with (\d+ x \d+ x \d+) each. "
+        r"The published time of another kernel is ([\d.]+) us", words).groups()
+    row = of_groups()[0][f"{groups}, {sizes}"]
+    return us == row["us"] and float(published) == float(row["published_us"])
+
+
 def check_cuts(rows):
     """What build/model cuts said of tiles whose K is cut into parts."""
     newest = sorted(glob.glob(f"{ROOT}/bench/results/model-cuts-b200-*.csv"))[-1]
@@ -611,7 +666,8 @@ def main():
                         ("tools/python/README.md", "transformer"),
                         ("tools/python/README.md", "support-matrix")):
         results += [(page, name, good) for name, good in verdicts(f"{ROOT}/{page}", check)]
-    results.append(("nvfp4_gemm.h", "KERNELS", header_names_the_gpus()))
+    results += [("nvfp4_gemm.h", "KERNELS", header_names_the_gpus()),
+                ("performance.md", "a grouped product of the forecast", forecast_is_repeated())]
     words = {True: "ok   ", False: "FAIL ", None: "skip "}
     for document, name, good in results:
         print(f"{words[good]} {document}: {name}")
