@@ -58,9 +58,10 @@ def mm(a: AnyArray | Packed, b: Packed, out_dtype: DType | None = None, *,
        batch_invariant: bool = False, launch: str | None = None) -> Any:
     """act(alpha * a * b^T + beta * c + bias), [..., n].
 
-    a               a Packed [m, k] (compute capability 9.0, 10.x, 12.x and the CPU); or float16 or
-                    bfloat16 [..., k], which is not quantized (8.0 and later, and the CPU). More
-                    than 16 rows of 16 bits are fast only on 9.0, with a driver for CUDA 13.0
+    a               a Packed [m, k] (compute capability 9.0, 10.0 and 10.3; 12.x if it is NVFP4; and
+                    the CPU); or float16 or bfloat16 [..., k], which is not quantized (8.0 and
+                    later, and the CPU). More than 16 rows of 16 bits are fast only on 9.0, with a
+                    driver for CUDA 13.0
     b               a Packed [n, k]; if a is a Packed, of the same format. b may have one tensor
                     scale for each group of rows, as a weight from checkpoints.fuse() has
     out_dtype       float16, bfloat16 or float32. None: the type of out if given, else the type of a
@@ -93,8 +94,8 @@ def mm(a: AnyArray | Packed, b: Packed, out_dtype: DType | None = None, *,
     bias  if it is not contiguous
     c     if its order (row-major or column-major) is not that of the result
 
-    So are an input with a foreign byte order and, on a GPU, an a or c whose address is not a
-    multiple of 16 bytes.
+    Two more kinds of input are copied: one with a foreign byte order; and, on a GPU, an operand a
+    or c whose address is not a multiple of 16 bytes.
 
     A call is a torch operator under torch.compile and torch.autocast, if a gradient is required,
     and where torch traces, transforms or watches calls.
@@ -181,10 +182,10 @@ def linear(x: A, weight: Packed, bias: A | None = None, *, activation: str | Non
     The result has x's type unless out_dtype or out names another.
 
     quantize_input  False: x is not quantized (compute capability 8.0 and later, and the CPU).
-                    True: x is first quantized to the weight's format (9.0, 10.x, 12.x and the CPU).
-                    The tensor scale is the weight's input_scale if a checkpoint gave it one;
-                    otherwise each row gets its own, so that batch_invariant holds for the
-                    quantization, too
+                    True: x is first quantized to the weight's format (9.0, 10.0 and 10.3; 12.x if
+                    that is NVFP4; and the CPU). The tensor scale is the weight's input_scale if a
+                    checkpoint gave it one; otherwise each row gets its own, so that batch_invariant
+                    holds for the quantization, too
 
     x, weight and bias follow the rules of mm() for a, b and bias: what is copied, what is refused,
     and which gradients there are. If a checkpoint gave the weight a pre_quant_scale, x is first
@@ -291,7 +292,7 @@ def gated_linear(x: AnyArray | Packed, gate: Packed, up: Packed, gate_bias: AnyA
                  launch: str | None = None) -> Any:
     """act(x * gate^T + gate_bias) * (x * up^T + up_bias) in one launch: the first half of a gated
     feed-forward layer. With the default arguments this is SwiGLU. Runs on compute capability 9.0,
-    on 10.x if x is quantized, and on the CPU.
+    on 10.0 and 10.3 if x is quantized, and on the CPU.
 
     x               a Packed [m, k]; or float16 or bfloat16 [..., k], as the a of mm()
     gate, up        two Packed [n, k] with the same format and scale layout. layouts.split_gate_up()
@@ -370,7 +371,7 @@ def grouped_linear(x: AnyArray | Packed, ends: AnyArray, weights: Stack,
                    rows_hint: int = 0) -> Any:
     """act(alpha * x * w^T + bias) in one launch, where w is the matrix of the group to which the
     row of x belongs. This is what the experts of a layer compute. Runs on compute capability 8.0
-    and later, with a quantized x on 9.0 and 10.x, and on the CPU.
+    and later, with a quantized x on 9.0, 10.0 and 10.3, and on the CPU.
 
     x               the rows of all groups, one group after the other: float16 or bfloat16 [..., k];
                     or a Packed with one tensor scale, or one for each row. On a GPU its scales must
@@ -383,8 +384,8 @@ def grouped_linear(x: AnyArray | Packed, ends: AnyArray, weights: Stack,
                     undefined. int64 costs a small conversion kernel
     weights         a Stack with a matrix [n, k] for each group
     bias            [n] for all groups, or [groups, n]
-    quantize_input  as in linear(). The result of a row does not depend on rows of other groups or
-                    of no group
+    quantize_input  as in linear(). The result of a row does not depend on the rows of other
+                    groups, nor on rows outside all groups
     rows_hint       the number of rows that a group typically has. It selects the tile, which
                     changes the speed and, on 9.0, the order of additions along K
 
@@ -392,9 +393,10 @@ def grouped_linear(x: AnyArray | Packed, ends: AnyArray, weights: Stack,
     bit for bit. On a GPU the order of additions may differ; nvfp4_gemm.h describes it under
     "Grouped products".
 
-    If the groups have their own tensor scales, and alpha or a tensor scale of x that is a number is
-    not 1, an extra small kernel multiplies the groups' scales by it. Arrays are used, copied and
-    refused as by mm(). There are no gradients. torch.autocast changes nothing.
+    An extra small kernel runs if the groups have their own tensor scales, and alpha times the
+    tensor scale of x (if that is a number) is not 1. It multiplies the groups' scales by this
+    product. Arrays are used, copied and refused as by mm(). There are no gradients. torch.autocast
+    changes nothing.
     """
     if not isinstance(weights, Stack):
         raise TypeError(f"weights is {type(weights).__name__}; expected a Stack, as stack() makes")

@@ -47,10 +47,10 @@ class Experts(torch.nn.Module):
     activation, limit, alpha, beta
                     as in gated_linear()
     quantize_input  False: tokens are not quantized (compute capability 8.0 and later, and the CPU).
-                    True: tokens are quantized (9.0, 10.x and the CPU). If all matrices of a product
-                    have the same input_scale, it is used; otherwise each row is quantized by its
-                    own largest value. In both cases the result of a row does not depend on other
-                    rows
+                    True: tokens are quantized (9.0, 10.0, 10.3 and the CPU). If all matrices of a
+                    product have the same input_scale, it is used; otherwise each row is quantized
+                    by its own largest value. In both cases the result of a row does not depend on
+                    other rows
 
     state_dict() has codes, scales (128x4) and tensor_scale [experts] for gate, up and down. A
     format other than NVFP4 has a key with the format's name in place of tensor_scale. The biases

@@ -163,8 +163,8 @@ def mm_fp4(a: torch.Tensor, b: torch.Tensor, a_descale: torch.Tensor, b_descale:
            out: torch.Tensor | None = None, block_size: int = 16, use_8x4_sf_layout: bool = False,
            backend: str = "auto", use_nvfp4: bool = True, enable_pdl: bool = True, *,
            batch_invariant: bool = False) -> torch.Tensor:
-    """alpha * a * b, [m, n], of two 4-bit matrices. Runs on compute capability 9.0 and 10.x, and on
-    the CPU.
+    """alpha * a * b, [m, n], of two 4-bit matrices. Runs on compute capability 9.0, 10.0 and 10.3,
+    on 12.x if both are NVFP4, and on the CPU.
 
     a          codes [m, k / 2]; NVFP4, or MXFP4 with use_nvfp4=False and block_size=32
     b          codes [k / 2, n]: the transpose of a weight [n, k / 2]
@@ -212,7 +212,7 @@ def grouped_mm_fp4(a: torch.Tensor, b: torch.Tensor, a_descale: torch.Tensor,
                    out_dtype: torch.dtype = torch.bfloat16, block_size: int = 16, *,
                    backend: str = "cudnn", tactic: int = -1) -> torch.Tensor:
     """alpha * a[rows of group e] * b[e]^T, [cum_m, n], in one launch. Runs on compute capability
-    9.0 and 10.x, and on the CPU.
+    9.0, 10.0 and 10.3, and on the CPU.
 
     a           codes [cum_m, k / 2]
     b           codes [experts, n, k / 2]
@@ -306,7 +306,8 @@ def mm_bf16_fp4(a: torch.Tensor, b: torch.Tensor, b_descale: torch.Tensor,
     return d
 
 
-# {weight_packed: (gate, its odd rows, to which SiLU is applied; up, its even rows)}
+# {weight_packed: (gate, up)}. gate has the odd rows of weight_packed, to which SiLU is applied, and
+# up has the even rows.
 _pairs = Kept()
 
 
@@ -317,7 +318,7 @@ def fp4_linear_swiglu(a_packed: torch.Tensor, a_block_scale: torch.Tensor, a_glo
                       output_quant_scale: torch.Tensor | None = None,
                       out: torch.Tensor | None = None) -> torch.Tensor:
     """y[:, 0::2] * silu(y[:, 1::2]), [m, n / 2], where y = a * weight^T + bias. Runs on compute
-    capability 9.0 and 10.x, and on the CPU.
+    capability 9.0, 10.0 and 10.3, and on the CPU.
 
     a_packed, weight_packed
                codes [m, k / 2] and [n, k / 2], with an even n. SiLU is applied to the odd rows of

@@ -148,8 +148,8 @@ class Nvfp4gemmNvFp4W4A16LinearKernel(_Kernel, NvFp4LinearKernel):
 
 
 class Nvfp4gemmNvFp4LinearKernel(Nvfp4gemmNvFp4W4A16LinearKernel):
-    """NVFP4 weights, and tokens that are quantized with the checkpoint's input scale: 9.0, 10.0 and
-    10.3."""
+    """NVFP4 weights, and tokens that are quantized with the checkpoint's input scale: 9.0, 10.0,
+    10.3 and 12.x."""
 
     quantize_input = True
 
