@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
+from nvfp4gemm import _oldest_torch  # noqa: F401, first: it refuses a torch that is too old
 import torch
 
 from nvfp4gemm import abi
@@ -196,7 +196,8 @@ def mm(a: Any, b: Matrix, m: int, type_: int, bias: torch.Tensor | None, c: torc
 
 
 class _GroupedPlan(_Plan):
-    """A plan for the description of all groups, which is read only when the plan is made."""
+    """A plan of a grouped product. The library reads the GroupedDesc while it makes the plan, not
+    later."""
 
     def __init__(self, desc: Any, groups: Any, capability: int) -> None:
         size = abi.c_uint64()

@@ -171,7 +171,8 @@ class Door:
                unit: int | None = None, ld_unit: int = 1) -> Array:
         """Returns the input x [..., k] as a row-major [rows, k]. Its leading dimension is a
         multiple of `ld_unit` elements and, on a GPU, its address a multiple of `unit` bytes."""
-        # A k that is not a multiple of ld_unit needs no check: it is refused because no b has it.
+        # A k that is not a multiple of ld_unit needs no check here. No operand b can have such a k,
+        # so a later comparison with the k of b refuses it.
         if self._dense(x, types) and x.ndim >= 2:
             return x if x.ndim == 2 else x.reshape(rows_of(x, what))
         x = self.floats(x, what, types)

@@ -141,8 +141,8 @@ def _of_key(path: str, key: str, value: Any) -> list[Transform]:
 
 
 def _applied(value: Any) -> list[dict[str, Any]] | None:
-    """The entries of all lists "apply" in the groups of a transform; None if it has another
-    form."""
+    """The entries of the lists under the key "apply" in all groups of a transform. None if the
+    value has another form."""
     entries = []
     for groups in value.values() if isinstance(value, dict) else (None,):
         for group in groups.values() if isinstance(groups, dict) else (None,):

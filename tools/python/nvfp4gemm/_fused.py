@@ -18,9 +18,9 @@ P = TypeVar("P", bound=Packed)
 
 
 class Unfusable(ValueError):
-    """Why the parts cannot be fused. index is the number of the part. use names its tensor: a use
-    of tools/nvfp4/dialects.def, "codes" or "tensor_scale". what is what was found, expected what
-    was expected."""
+    """Why the parts cannot be fused. index is the number of the part. `use` says which of its
+    tensors is the reason: "codes", "tensor_scale", or the use of a row NVFP4_BESIDE of
+    tools/nvfp4/dialects.def. `what` was found, and `expected` was expected."""
 
     def __init__(self, index: int, use: str, what: str, expected: str) -> None:
         super().__init__(f"the {use} of part {index} is {what}; expected {expected}")

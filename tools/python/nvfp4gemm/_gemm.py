@@ -74,7 +74,7 @@ def describe_gate(arrays: Arrays, desc: abi.GemmDescFields, b: Matrix, gate: Gat
 
 
 def _describe_quantized(arrays: Arrays, desc: abi.GemmDescFields, d: Matrix) -> None:
-    """Fields of a D with scales, where d's parts are."""
+    """Sets the fields of a quantized D: type, layout, and the addresses of the parts of d."""
     desc.d, desc.d_scales, desc.d_tensor_scale = d.places(arrays)
     desc.d_type, desc.d_ld = _TYPE_OF_D[d.format], codes_ld(arrays, d)
     desc.d_scale_layout = layout_number(d.scale_layout)

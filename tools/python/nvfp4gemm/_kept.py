@@ -31,9 +31,9 @@ class Kept:
     def of(self, tensors: Sequence[torch.Tensor], beside: Any, make: Callable[[], Any],
            copies: bool) -> Any:
         """Returns make(), or what make() returned before for these tensors and `beside`. The result
-        must not refer to the tensors themselves, or the entry would never be freed. `copies` says
-        whether make() copies elements. It also copies tensors that a Packed cannot use without a
-        copy; of() checks that itself."""
+        must not refer to the tensors themselves, or the entry would never be freed. `copies` is
+        True if make() always copies elements. If it copies only because a Packed cannot use a
+        tensor as it is, of() finds that out itself."""
         first = tensors[0]
         if Torch.observed() or any(map(Torch.traced, tensors)):
             return make()

@@ -15,7 +15,7 @@ import struct
 from typing import Any
 from weakref import WeakValueDictionary
 
-from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
+from nvfp4gemm import _oldest_torch  # noqa: F401, first: it refuses a torch that is too old
 import torch
 
 from nvfp4gemm import _device, abi

@@ -33,8 +33,8 @@ def _is_block_scales(tensor: Tensor) -> bool:
 
 
 def _first_with_scales(dialect: Dialect) -> bool:
-    """Whether this is the first dialect with its name of scales. A name that several dialects share
-    suggests the first one; other tensors then decide."""
+    """Whether no earlier row of dialects.def has the same name for its scales. If several dialects
+    share the name, it suggests the first one, and other tensors then decide."""
     return next(other for other in DIALECTS.values() if other.scales == dialect.scales) is dialect
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
+from nvfp4gemm import _oldest_torch  # noqa: F401, first: it refuses a torch that is too old
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -46,8 +46,8 @@ _COPIES = {"copy_": 1, "__setitem__": 2}
 
 
 def _written(arguments: Sequence[Any], named: Mapping[str, Any]) -> bool:
-    """Whether an in-place function writes codes. What it writes is its first argument, or the
-    elements of that if it is a list."""
+    """Whether an in-place function writes codes. Its target is its first argument. If that is a
+    list, its elements are the targets."""
     first = next(iter((*arguments, *named.values())), None)
     targets = first if isinstance(first, (list, tuple)) else [first]
     return any(isinstance(one, Codes) for one in targets)

@@ -8,7 +8,7 @@ import math
 from contextlib import nullcontext
 from typing import Any
 
-from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
+from nvfp4gemm import _oldest_torch  # noqa: F401, first: it refuses a torch that is too old
 import torch
 from torch.autograd import forward_ad as _forward_ad
 from torch._C._functorch import is_batchedtensor as _is_batched

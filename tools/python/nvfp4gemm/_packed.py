@@ -21,8 +21,8 @@ class Packed(Matrix):
                   a float, finite in float32 and not negative;
                   one float32 on the device of the codes;
                   float32 [rows], one for each row;
-                  float32 [g], one for each group of rows / g rows, which is a multiple of 64, as in
-                  weights from checkpoints.fuse()
+                  float32 [g], one for each of g groups of neighbouring rows. A group has rows / g
+                  rows, and this number is a multiple of 64. checkpoints.fuse() makes such weights
     scale_layout  "128x4", which tensor cores read; "linear", [rows, k / 16]; or, for a matrix made
                   by pack(), the name of its packing, such as "sm90_1"
     format        "nvfp4"; "mxfp4": UE8M0 scales, 2^(byte - 127), one for 32 elements; or

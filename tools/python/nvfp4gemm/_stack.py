@@ -205,8 +205,8 @@ def product(x: Any, ends: Array, b: Stack, out_dtype: DType | None, bias: Array 
 
 
 def _scale_of_result(door: Door, b: Stack, out_scale: Any) -> Any:
-    """What quantizes a result in b's format: an array of one float32; or 1.0, of a format that has
-    no tensor scale."""
+    """The tensor scale of a result that is quantized in b's format: an array of one float32; or 1.0
+    if the format has none."""
     if b.format != "nvfp4":
         if not (isinstance(out_scale, (int, float)) and out_scale == 1):
             raise ValueError(f"out_scale is {out_scale}; {b.format} has no tensor scale: it is 1")
@@ -216,7 +216,7 @@ def _scale_of_result(door: Door, b: Stack, out_scale: Any) -> Any:
 
 
 def _quantized_result(door: Door, b: Stack, m: int, out_scale: Any) -> Matrix:
-    """[m, rows of a group] to be written."""
+    """A Matrix [m, n] for the result, without values. n is the number of rows of each weight."""
     arrays, n, format_ = door.arrays, b.rows_of_a_group, b.format
     scale = _scale_of_result(door, b, out_scale)
     if n % b.block:

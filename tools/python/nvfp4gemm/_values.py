@@ -91,8 +91,8 @@ class Layouts:
                           "a declaration of its layout")
 
     def _proved(self) -> bool:
-        """Whether the scales of some layer whose name suggests the dialect show that they have its
-        layout."""
+        """Whether one of the layers whose names suggest a dialect has scales that are, by their
+        statistics or size, in the layout of that dialect."""
         if self._proof is None:
             self._proof = any(map(self._speaks, self._named))
         return self._proof

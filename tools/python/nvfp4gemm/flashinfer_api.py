@@ -23,7 +23,7 @@ import enum
 import os
 from typing import Any, Literal
 
-from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
+from nvfp4gemm import _oldest_torch  # noqa: F401, first: it refuses a torch that is too old
 import torch
 
 from nvfp4gemm import _calls

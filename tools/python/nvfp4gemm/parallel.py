@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from nvfp4gemm import _oldest_torch  # noqa: F401, before names that old ones lack
+from nvfp4gemm import _oldest_torch  # noqa: F401, first: it refuses a torch that is too old
 import torch
 import torch.distributed as dist
 
