@@ -408,6 +408,46 @@ def check_drawn(rows):
     return all(cells == [cell(tokens, *column) for column in columns] for tokens, *cells in rows)
 
 
+def of_peers(tokens, least_mb):
+    """The rows of the newest table beside other programs' kernels, of so many tokens and of weights
+    above so many MB."""
+    import plot
+    least, *most = (int(number.replace(",", "")) for number in tokens.split(" to "))
+    newest = sorted(glob.glob(f"{ROOT}/bench/results/peers-h200-*.csv"))[-1]
+    return [row for row in plot.read(newest)[1]
+            if least <= int(row["m"]) <= (most or [least])[0]
+            and int(row["n"]) * int(row["k"]) * 9 / 16e6 > least_mb]
+
+
+def check_peers(rows):
+    """Behind each goal the least time of others over ours, and each other's: geometric mean of all
+    layers, and the worst of weights above 16 MB."""
+    others = [("w4a16", ("peer1", "peer2", "bf16_best")), ("w4a16", ("peer1",)),
+              ("w4a16", ("peer2",)), ("w4a16", ("bf16_best",)), ("w4a4", ("fp16_best",))]
+
+    def ratios(tokens, least_mb, ours, theirs):
+        for row in of_peers(tokens, least_mb):
+            times = [float(row[f"{other}_us"]) for other in theirs if row.get(f"{other}_us")]
+            if times:
+                yield min(times) / float(row[f"{ours}_us"])
+
+    def cell(tokens, ours, theirs):
+        mean = statistics.geometric_mean(ratios(tokens, 0, ours, theirs))
+        return f"{mean:.2f}, {min(ratios(tokens, 16, ours, theirs)):.2f}"
+    return all([*cells[1:5], cells[6]] == [cell(tokens, *other) for other in others]
+               for tokens, *cells in rows)
+
+
+def check_peers_share(rows):
+    """Behind each goal the roofline's time in percent of ours, of weights above 48 MB."""
+    def cell(tokens, ours):
+        return "{:.0f} %".format(100 * statistics.geometric_mean(
+            float(row[f"{ours}_roofline_us"]) / float(row[f"{ours}_us"])
+            for row in of_peers(tokens, 48)))
+    return all(cells == [cell(tokens, "w4a16"), cell(tokens, "w4a4")]
+               for tokens, _, *cells in rows)
+
+
 def of_layers():
     """The layers of public models, (M, MB of weights with their scales, row)."""
     import plot
