@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // fp32 and fp64 of a whole warp by the host's own IEEE 754 operations, where it has them: rounded
-// to nearest, subnormal numbers kept. softfloat.h says what each result is;
-// test/arithmetic/host_float.cc that these agree.
+// to nearest, subnormal numbers kept. softfloat.h defines each result, and
+// test/arithmetic/host_float.cc checks that both agree.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@ namespace emu::host {
 // control register is its own affair: another rounding, flushing, traps.
 bool is_ieee();
 
-// a + b, a * b, a * b + c, the root of a of 32 lanes, as codes in 64-bit registers. Returns the
-// lanes whose result is a NaN, of which hosts have many: they are for softfloat.
+// a + b, a * b, a * b + c or the square root of a, for 32 lanes, as bit patterns in 64-bit
+// registers. Returns the lanes whose result is a NaN. Hosts differ in the bits of a NaN, so the
+// caller computes these lanes with softfloat.
 using Unary = uint32_t (*)(const uint64_t* a, uint64_t* d);
 using Binary = uint32_t (*)(const uint64_t* a, const uint64_t* b, uint64_t* d);
 using Ternary = uint32_t (*)(const uint64_t* a, const uint64_t* b, const uint64_t* c, uint64_t* d);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // See mma_block_scaled.h. The emulator's inner loop: it works on 32 columns at a time in plain
-// loops of constant length, so that compilers vectorise them; integers and doubles that are exact
-// take part, so every clone and every host gives the same bits.
+// loops of constant length, so that compilers vectorise them. It uses only integers and exact
+// operations on doubles, so every clone (one for each instruction set, mma_vector.h) and every host
+// gives the same bits.
 #include "tools/emulator/arithmetic/mma_block_scaled.h"
 
 #include <algorithm>

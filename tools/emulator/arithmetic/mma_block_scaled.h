@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 // The arithmetic of one block-scaled MMA step (K = 64, e2m1 operands), bit for bit after one of two
-// published models. Both add four blocks of 16 products and the accumulator C, cut terms toward
-// zero at one quantum, add exactly and round toward zero to fp32, subnormals kept; a NaN scale or C
-// gives 0x7FFFFFFF, an infinite C stays, a sum beyond the largest finite fp32 becomes infinity, one
-// that is exactly zero is +0. They differ in what sets the quantum and in what is cut:
+// published models. Both add four blocks of 16 products and the accumulator C. They cut the terms
+// toward zero to multiples of one number, the quantum, add them exactly and round the sum toward
+// zero to fp32. Subnormal results are kept. A NaN scale or C gives 0x7FFFFFFF, and an infinite C
+// stays. A sum beyond the largest finite fp32 becomes infinity, and a sum that is exactly zero is
+// +0. The models differ in the quantum and in the terms:
 //
-//   * blocks (MMA-Sim, arXiv 2511.10909), mma_blocks.h: each block is a term; 35 bits below the
-//     largest exponent of the four scale pairs and C; a block whose sum is zero raises, or not;
+//   * blocks (MMA-Sim, arXiv 2511.10909), mma_blocks.h: each block is a term. The quantum is 2^-35
+//     times the largest power of two among the four scale pairs and C. It is a setting whether a
+//     block whose sum is zero counts in this maximum.
 //   * groups (sf-tensor/tcgen05, 46 million cases on a B200 by its authors), mma_groups.h: only
-//     products that are not zero set the quantum; groups of 4 products are terms under ue4m3.
+//     products that are not zero set the quantum. Under ue4m3 the terms are groups of 4 products.
 //
-// Where nothing is cut both give the exact sum, and so does the short way of mma_exact.h.
+// Where nothing is cut, both give the exact sum, and so does the short way of mma_exact.h.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +22,8 @@
 
 namespace emu {
 
-// Which model, and what a block of zeros does in that of blocks.
+// Which model. In the model of blocks a block whose sum is zero counts in the largest exponent
+// (raises) or does not (rests).
 enum class ScaledSum : uint8_t { groups, blocks_zero_raises, blocks_zero_rests };
 
 struct MmaOperands {

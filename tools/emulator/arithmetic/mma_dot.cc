@@ -38,7 +38,7 @@ struct Step {
   AccumulatorType type;
   bool raises, saturate;
   uint32_t kept;      // bits of a finite result
-  bool may_be_exact;  // what exact_dot does not know is not asked for
+  bool may_be_exact;  // false: exact_dot does not implement these settings
   int32_t scale_d;
   int32_t of_zero;  // exponent of a product that does not raise, and of a zero accumulator
 };
@@ -278,7 +278,7 @@ void find_lines(const std::vector<Row>& rows, int fraction_bits, int depth,
 }  // namespace
 
 void mma_dot(const DotOperands& o, uint32_t* d, size_t stride) {
-  thread_local Operands of;  // to allocate for each operation costs as much as a small one
+  thread_local Operands of;  // kept: allocating costs as much as a small MMA
   of.a.resize(o.rows);
   of.b.resize(o.n);
   for (uint32_t r = 0; r < o.rows; ++r)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Dot products of which the model (mma_dot.h) cuts nothing, by the host's floats: a sum is then
-// exact in any order. Most are such: a step of K is a block of NVFP4, whose products lie close
-// together. A row and a column say how far their elements reach; the accumulator of each sum is
-// asked; the caller does the rest by the model itself.
+// Dot products in which the model (mma_dot.h) cuts nothing, by the host's floats: such a sum is
+// exact in any order. Most are of this kind: a step of K is a block of NVFP4, whose products lie
+// close together. Each row and each column stores the range of its exponents, and the accumulator
+// of each sum is checked. The caller computes by the model what these tests do not prove exact.
 //
 // Products are multiples of 2^lowest and have exponents of at most `top`. With
 // top - lowest <= model bits no product is cut by another; an accumulator below
@@ -58,9 +58,10 @@ inline Line line_of(const Element* elements, int depth, int fraction_bits) {
 template <int Width>
 struct Columns {
   alignas(64) float value[max_depth][Width];
-  alignas(64) double limit[Width], quantum[Width];  // of an accumulator, next to a row of 1
-  int spread = 0;                                   // the largest
-  bool usable = false;                              // all of them
+  // bounds of an accumulator, for a row that reaches from 0 to 0
+  alignas(64) double limit[Width], quantum[Width];
+  int spread = 0;       // the largest
+  bool usable = false;  // all of them
 };
 
 constexpr double power_of_two(int e) { return std::bit_cast<double>(uint64_t(1023 + e) << 52); }
@@ -88,7 +89,7 @@ EMU_INLINE bool fits(const Line& row, const Columns<Width>& columns, int model_b
 }
 
 // Sums of a product type that holds them: float where they have at most 24 bits. Eight columns at a
-// time are said to be a vector: of plain loops as narrow as that g++ makes shuffles.
+// time are declared as a vector: g++ turns plain loops of that width into shuffles.
 template <class T, int Width>
 EMU_INLINE void add_up(const Line& row, const Columns<Width>& columns, int depth, double* sum) {
   using Floats [[gnu::vector_size(8 * sizeof(float))]] = float;
@@ -104,8 +105,9 @@ EMU_INLINE void add_up(const Line& row, const Columns<Width>& columns, int depth
   }
 }
 
-// c + row * columns, rounded toward zero to fp32 and those bits of it that are kept, in which c has
-// to lie; false, and d means nothing, where an accumulator cuts or is cut.
+// d = c + row * columns, rounded toward zero to the bits of fp32 that `kept` has. Returns false and
+// writes nothing if some c has other bits, or if some accumulator would be cut or would cut a
+// product.
 template <int Width>
 EMU_INLINE bool add(const Line& row, const Columns<Width>& columns, const uint32_t* c, int depth,
                     uint32_t kept, uint32_t* d) {

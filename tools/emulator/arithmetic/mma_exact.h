@@ -13,7 +13,7 @@
 //   * The model "groups" (mma_groups.h) cuts to multiples of 2^(E_C-35), and E_C <= M, or of
 //     2^max(P-39, S-35), where S <= M is the largest G of a product that is not zero and P is at
 //     most S + 4.
-//   * To cut a number to multiples of what it is a multiple of does not change it.
+//   * Cutting a number to a multiple of q does not change it if it is a multiple of q.
 //
 // The sum is below 2^(M+14), and a multiple of 2^(M-35): every partial sum in any order fits the 53
 // bits of a double, so additions and multiplications of doubles are exact in any rounding mode.

@@ -13,7 +13,8 @@ constexpr int group = 4, block = 16;
 
 // What one column has beside C.
 struct Products {
-  int64_t term[mma_depth / group];  // of a group, or of a block in the first of its four
+  // one per group; a block that is a term has the entry of its first group
+  int64_t term[mma_depth / group];
   int32_t exponent[mma_blocks], product[mma_blocks];  // of the scales; with the largest product's
   int32_t scale = nothing, largest = nothing;         // S, P
 };

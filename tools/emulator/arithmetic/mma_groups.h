@@ -39,8 +39,8 @@ struct Exponents {
   alignas(64) int32_t scale[mma_width], largest[mma_width];  // S, P
 };
 
-// The exponent of a block's largest product without scales, -1 if all are zero: of elements i and j
-// with exponents of at least x and y the product has at least x + y.
+// The exponent of a block's largest product without scales, -1 if all are zero. It counts
+// thresholds: if two elements have exponents of at least x and y, their product has at least x + y.
 EMU_INLINE void find_raw(const Row& row, const Columns& columns, int g, int16_t* out) {
   for (int n = 0; n < mma_width; ++n) {
     int16_t raw = -1;
@@ -74,9 +74,10 @@ EMU_INLINE bool is_second_rule(const Exponents& e, const Accumulators& acc, int 
   return (acc.significand[n] != 0) & (acc.exponent[n] >= e.largest[n]);
 }
 
-// Adds C and the sums of the blocks of each column. This is exact by rule 2, under ue8m0, and under
-// ue4m3 where to cut groups makes no difference. `apart` marks the columns where it does; they
-// have to be computed by one(). Returns whether there are any.
+// Adds C and the sums of the blocks of each column. The result is the model's in three cases: where
+// rule 2 applies, under ue8m0, and under ue4m3 where it makes no difference that groups are cut and
+// not blocks. `apart` marks the other columns; they have to be computed by one(). Returns whether
+// there are any.
 EMU_INLINE bool add(const Row& row, const Columns& columns, const BlockSums& blocks,
                     const Exponents& e, const Accumulators& acc, ScaleType type, MmaSums<>& out,
                     int32_t* apart) {

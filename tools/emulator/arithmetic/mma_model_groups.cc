@@ -53,8 +53,8 @@ Wide cut(const Number& x, int quantum) {
   return up < -100 ? 0 : x.units / (Wide(1) << -up);
 }
 
-// Neighbours of one block have one power except for their elements', which are at least -2
-// together.
+// Products of one block share the power of the scales. The powers of their elements differ, and
+// those of two elements add up to at least -2.
 Number sum(const std::vector<Product>& all, size_t first, size_t count) {
   Number s{0, all[first].power, 0};
   for (size_t i = first; i < first + count; ++i) s.power = std::min(s.power, all[i].power);

@@ -38,7 +38,8 @@ EMU_INLINE bool round_normal(const MmaSums<Width>& sums, int fraction_bits, uint
   alignas(64) int64_t bits[Width];
   int32_t odd = 0;
   for (int n = 0; n < Width; ++n) {
-    // Below 2^52, so adding and taking away 2^52 is exact in every rounding mode: it normalises.
+    // The magnitude is below 2^52, so adding 2^52 and subtracting it again is exact in every
+    // rounding mode. It turns the integer into a normalised double.
     const int64_t magnitude = sums.sum[n] < 0 ? -sums.sum[n] : sums.sum[n];
     const double d52 = std::bit_cast<double>(magnitude | 0x4330000000000000) - two52;
     bits[n] = std::bit_cast<int64_t>(d52);

@@ -130,8 +130,8 @@ Number over(const Number& a, const Number& b) {
     return special(Kind::nan);
   if (a.kind == Kind::infinite || b.kind == Kind::zero) return special(Kind::infinite, negative);
   if (a.kind == Kind::zero || b.kind == Kind::infinite) return special(Kind::zero, negative);
-  // From the top: of a subnormal dividend 64 more bits would be too few. One is left for the
-  // sticky.
+  // The dividend moves up to the top: 64 more bits would be too few for a subnormal one. One bit is
+  // left free for the sticky bit.
   const int shift = 62 + std::countl_zero(uint64_t(a.significand));
   uint128 dividend = a.significand << shift;
   uint128 quotient = dividend / b.significand << 1 | (dividend % b.significand != 0);

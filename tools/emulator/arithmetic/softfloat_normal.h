@@ -59,9 +59,9 @@ struct NormalOf {
                  x.negative != y.negative, result);
   }
 
-  // a * b + c. Product and addend are moved up to the same height, bits 60 and 61; of the smaller
-  // one, what falls below bit 0 is kept there as one bit. Where leading bits can cancel, none
-  // falls: the product has at least 14 zeros at its end, the addend 38.
+  // a * b + c. Product and addend are moved up to the same height, bits 60 and 61. The bits of the
+  // smaller one that fall below bit 0 are kept there as one bit. Where leading bits can cancel, no
+  // bit falls below: the product ends in at least 14 zeros, the addend in 38.
   static bool fma(uint64_t a, uint64_t b, uint64_t c, uint64_t* result) {
     if (!is_normal(a) || !is_normal(b)) return false;
     if (is_zero(c)) return mul(a, b, result);

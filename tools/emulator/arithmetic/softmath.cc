@@ -40,7 +40,7 @@ Number special(Kind kind, bool negative = false) {
 Number root_of(const Number& n) {
   int up = 124 - top_bit(n.significand);
   if ((n.exponent - up) % 2) --up;
-  // Nothing is lost: significands of formats and quotients have their top bit below 124.
+  // No bit is shifted out: a decoded number and a quotient have their top bit below bit 124.
   const uint128 v = up >= 0 ? n.significand << up : n.significand >> -up;
   const uint64_t r = root(v);
   return {Kind::finite, false, (n.exponent - up) / 2 - 1, uint128(r) << 1 | (uint128(r) * r != v)};

@@ -39,10 +39,10 @@ class Findings {
     uint64_t key;   // names the pair of places: later findings with it are only counted
     uint32_t line;  // the PTX line of the later access of the pair
   };
-  // `rule` is the rule's identifier, `text` the report with its places. A process tells one example
-  // of each rule and kernel, and tell_the_rest() the number of the others. `left_to`: the tool that
-  // adds what the PTX text lacks (ptxas); such findings are counted, and no example is told. Throws
-  // Finding when the class stops the launch.
+  // `rule` is the rule's identifier, `text` the report with its places. A process prints one
+  // example of each rule and kernel, and tell_the_rest() prints the number of the others. If
+  // `left_to` names a tool (ptxas), this tool adds what the PTX text lacks: such a finding is only
+  // counted. Throws Finding when the class stops the launch.
   void add(Severity severity, const Place& place, const std::string& rule, const std::string& text,
            const char* left_to = nullptr);
   // Counts a finding of a pair that was added already; false: it was not.

@@ -25,7 +25,7 @@ enum class Reaction : uint8_t {
 // How the tensor core adds block-scaled products (arithmetic/mma_block_scaled.h).
 enum class MmaModel : uint8_t { groups, blocks };
 
-// What hardware that has not been tested may do with scales: EMU_SCALE_BANDS, EMU_PAIR_SCALES.
+// Assumptions about how untested hardware reads scales: EMU_SCALE_BANDS, EMU_PAIR_SCALES.
 enum class ScaleBands : uint8_t { equal, first, own };
 enum class PairScales : uint8_t { halves, whole };
 

@@ -8,18 +8,18 @@
 
 namespace emu {
 
-// What a program that reads reports asks of one.
+// The fields of a report for programs that read reports.
 struct Label {
   std::string of_class = "note";        // or error, formal: the report begins with it
   std::string rule = {};                // its identifier, where there is one
   uint64_t more = 0;                    // findings that are counted, after an example has been told
-  std::vector<std::string> lines = {};  // of these; of an example its text has them
+  std::vector<std::string> lines = {};  // the PTX lines of those; an example has them in its text
 };
 
-// One report, after "emulator: ": said, and recorded.
+// Prints one report, after "emulator: ", and records it: say() and record().
 void tell(const std::string& report, const Label& label = {});
-// Its two halves. On stderr, after the class; and as a JSON object, to the object listener or to a
-// line of the file that NVFP4EMU_REPORT names.
+// say() prints the report on stderr, after its class. record() writes it as a JSON object, to the
+// object listener or as a line of the file that NVFP4EMU_REPORT names.
 void say(const std::string& report, const std::string& of_class);
 void record(const std::string& report, const Label& label);
 

@@ -23,9 +23,10 @@ struct Family {
   const char* body;  // one instruction
 };
 
-// %f, %h and %r hold values. Addresses of the thread's own words: in shared memory %s (4 bytes
-// after the one before), %two (8), %four (16), %column (128, of 32 threads) and %atomic; in global
-// memory %out, %far (16) and %counter. All threads read at `words` and at %begin. %first: lane 0.
+// %f, %h and %r hold values. Others hold addresses of the thread's own words. In shared memory
+// these are %s (4 bytes after that of the thread before), %two (8 bytes), %four (16), %column (128,
+// of 32 threads) and %atomic; in global memory %out, %far (16) and %counter. All threads read at
+// `words` and at %begin. %first: lane 0.
 const Family kFamilies[] = {
     {"integer add", "add.u32 %r0, %r1, %r2;"},
     {"integer multiply-add", "mad.lo.u32 %r0, %r1, %r2, %r0;"},

@@ -20,7 +20,7 @@ CUstreamCaptureStatus status_of(const Stream* stream) {
                                         : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-// A graph under way has no handle here, and its last nodes are not told.
+// A graph that is being captured has no handle here, and its last nodes cannot be asked for.
 CUresult get_info(Entry entry, CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
                   bool wants_more) {
   return on_stream(entry, stream, [&](State& s) {

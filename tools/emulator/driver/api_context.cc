@@ -166,8 +166,8 @@ CUresult cuCtxGetLimit(size_t* value, CUlimit limit) {
   });
 }
 
-// Limits are remembered; that of malloc in kernels alone binds: they have no stack or printf buffer
-// to run out.
+// Limits are stored. Only that of the heap for malloc in kernels has an effect, since emulated
+// kernels have no stack and no printf buffer that could run out.
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   return in_context(Entry::cuCtxSetLimit, [&](State& s, Context& context) {
     if (limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;

@@ -35,7 +35,8 @@ struct Side {
   size_t x, y, pitch;
 };
 
-// The first byte of `height` rows of `width` bytes. Without bytes: there is no such rectangle.
+// Returns the first byte of `height` rows of `width` bytes, or an End without bytes if there is no
+// such rectangle.
 End first_byte(State& s, const Side& side, size_t width, size_t height) {
   const bool on_host = side.type == CU_MEMORYTYPE_HOST;
   const auto base = on_host ? CUdeviceptr(reinterpret_cast<uintptr_t>(side.host)) : side.device;

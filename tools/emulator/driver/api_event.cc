@@ -20,7 +20,8 @@ CUresult on_event(Entry entry, CUevent handle, Body&& body) {
   });
 }
 
-// A record in a capture has happened nowhere; waiting for it ends the capture.
+// A record that was captured has not been executed. Waiting for it on the host invalidates the
+// capture.
 CUresult check_recorded(Event& event) {
   if (!event.point.capture) return CUDA_SUCCESS;
   event.point.capture->invalid = true;

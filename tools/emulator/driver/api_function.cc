@@ -107,8 +107,8 @@ CUresult cuKernelSetCacheConfig(CUkernel handle, CUfunc_cache config, CUdevice d
       });
 }
 
-// Loading is lazy on a GPU; here the code of a module was found right when that was loaded, and a
-// launch reads what it runs.
+// A GPU loads code lazily. Here the code of a module was checked when the module was loaded, and a
+// launch parses the bodies that it runs.
 CUresult cuFuncLoad(CUfunction handle) {
   return on_unread_function(Entry::cuFuncLoad, handle,
                             [](State&, Function&) { return CUDA_SUCCESS; });
@@ -131,8 +131,8 @@ CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkern
   });
 }
 
-// Programs set the attributes of all their kernels: dynamic shared memory that fits beside whatever
-// a body declares is no reason to read it.
+// Programs set the attributes of all their kernels, most of which never run. So the body is not
+// parsed if the dynamic shared memory fits beside whatever a body may declare.
 CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel handle,
                               CUdevice device) {
   return on_unread_kernel(
@@ -246,7 +246,7 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction handle,
   });
 }
 
-// What each of so many blocks on an SM may have.
+// Dynamic shared memory that each block may have if `blocks` of them share an SM.
 CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* bytes, CUfunction handle, int blocks,
                                                  int threads) {
   constexpr Entry entry = Entry::cuOccupancyAvailableDynamicSMemPerBlock;

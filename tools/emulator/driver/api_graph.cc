@@ -17,7 +17,7 @@ CUresult on_graph(Entry entry, CUgraph handle, Body&& body) {
 
 }  // namespace
 
-// The first `*count` handles, or with no room given their number.
+// Writes the first `*count` handles. Without an array it writes only their number.
 CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode* nodes, size_t* count) {
   return on_graph(Entry::cuGraphGetNodes, handle, [&](State&, Graph& graph) {
     if (!count) return CUDA_ERROR_INVALID_VALUE;
@@ -45,7 +45,8 @@ CUresult cuGraphGetEdges_v2(CUgraph handle, CUgraphNode* from, CUgraphNode* to,
           data[at].type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
           data[at].from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
         }
-        // Without room for it the manual calls edge data that is not all zero lossy.
+        // The caller gave no array for edge data. If an edge has data that are not all zero, the
+        // manual calls the query lossy.
         if (!data && edge.programmatic) return CUDA_ERROR_LOSSY_QUERY;
       }
     }
@@ -64,7 +65,8 @@ CUresult cuGraphNodeGetType(CUgraphNode handle, CUgraphNodeType* type) {
   });
 }
 
-// Without graphs on the device and memory nodes, one flag says nothing new and one changes nothing.
+// Two flags are accepted and change nothing: there are no memory nodes that AUTO_FREE_ON_LAUNCH
+// could free, and nodes have no priorities.
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* instance, CUgraph handle,
                                      unsigned long long flags) {
   return on_graph(Entry::cuGraphInstantiateWithFlags, handle, [&](State& s, Graph& graph) {

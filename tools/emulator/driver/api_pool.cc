@@ -148,7 +148,7 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool handle,
   });
 }
 
-// The device where a pool is keeps its access, and there is no other one to get any.
+// The pool's own device always has access, and there is no second device that could get it.
 CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, size_t count) {
   return on_pool(Entry::cuMemPoolSetAccess, handle, [&](State&, MemoryPool&) {
     if (count && !map) return CUDA_ERROR_INVALID_VALUE;

@@ -94,7 +94,7 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* d
                    [&] { callback(stream, CUDA_SUCCESS, data); });
 }
 
-// Refused in a capture, of which a real driver makes a node of it.
+// Refused in a capture, where a real driver adds a host node to the graph.
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
   return call_host(Entry::cuLaunchHostFunc, stream, function != nullptr, [&] { function(data); });
 }

@@ -35,7 +35,8 @@ bool is_unsafe_in_capture(Entry entry) {
   }
 }
 
-// All others are taken to wait for work, or to be work that a launch after them waits for.
+// Every other call is assumed to wait for earlier work, or to issue work that a later launch waits
+// for.
 bool leaves_work_alone(Entry entry) {
   switch (entry) {
 #define EMU_NO_WAIT(symbol) case Entry::symbol:

@@ -20,9 +20,9 @@ CUresult invalidate(Capture& capture, CUresult why) {
 
 bool is_legacy(CUstream stream) { return !stream || stream == CU_STREAM_LEGACY; }
 
-// A capture that the calling thread's mode lets forbid unsafe calls. GLOBAL: the thread's own, and
-// those of others that were begun as GLOBAL. THREAD_LOCAL: the thread's own. A capture begun as
-// RELAXED forbids nothing.
+// Whether the capture forbids unsafe calls to the calling thread, given the thread's mode. GLOBAL:
+// the thread's own captures do, and those of others that were begun as GLOBAL. THREAD_LOCAL: only
+// the thread's own do. A capture begun as RELAXED forbids nothing.
 bool forbids(const Capture& capture) {
   if (capture.mode == CU_STREAM_CAPTURE_MODE_RELAXED) return false;
   if (capture.thread == std::this_thread::get_id()) return true;
@@ -197,7 +197,8 @@ size_t choose(size_t ready, uint64_t& random) {
   return (random >> 33) % ready;
 }
 
-// What kernels accessed, as long as a node after them is left that may begin beside them.
+// The accesses of the kernels that have run. They are kept while a node is left that may begin
+// before such a kernel has ended.
 class Unfinished {
  public:
   explicit Unfinished(const Graph& graph) : of_(graph.nodes.size()), waiting_(graph.nodes.size()) {

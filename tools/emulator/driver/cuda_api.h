@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// <cuda.h> as a driver includes it: every ABI name declared (cuMemAlloc_v2 beside no macro that
-// renames it), and exported although the emulator is compiled with hidden visibility.
+// <cuda.h> as a driver includes it: every ABI name is declared (cuMemAlloc_v2, and no macro that
+// renames cuMemAlloc) and exported, although the emulator is compiled with hidden visibility.
 #pragma once
 
 #ifdef __cuda_cuda_h__

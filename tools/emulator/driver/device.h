@@ -25,7 +25,8 @@ struct DeviceRow {
   int shared_optin() const { return shared_per_block_kib << 10; }
   bool clusters() const { return capability >= 90; }
   bool integrated() const { return capability == 110 || capability == 121; }
-  // By the table of throughputs in the programming guide; 11.0 and 10.7 as 12.x and 10.0: assumed.
+  // From the table of throughputs in the programming guide. Assumed: 11.0 is as 12.x, and 10.7 as
+  // 10.0.
   int floats_per_double() const;
   std::string name() const { return std::string(product) + " (emulated)"; }
 };

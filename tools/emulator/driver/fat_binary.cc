@@ -43,7 +43,7 @@ static_assert(sizeof(Entry) == 64);
 
 constexpr uint16_t kind_ptx = 1;
 constexpr uint64_t packed_by_lz4 = 0x2000, packed_by_zstd = 0x8000;
-constexpr uint64_t most_bytes = uint64_t{1} << 30;  // of a PTX that anybody means
+constexpr uint64_t most_bytes = uint64_t{1} << 30;  // of a PTX text; more is a damaged header
 
 uint32_t magic_of(const void* image) {
   const auto* bytes = static_cast<const uint8_t*>(image);

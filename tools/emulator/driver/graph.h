@@ -25,8 +25,8 @@ struct Context;
 struct Stream;
 struct Event;
 
-// What a grid has accessed, and what earlier grids have accessed that may still run when the grids
-// begin that depend on it.
+// The accesses of a grid, and those of earlier grids that may still run when the grids that depend
+// on it begin.
 using Accessed = std::vector<std::shared_ptr<GlobalOrder>>;
 
 // What a node does when a graph runs. `beside` has the accesses of kernels that may not have ended.

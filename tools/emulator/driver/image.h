@@ -22,7 +22,8 @@ class JitOptions {
   CUresult read(unsigned count, CUjit_option* options, void** values);
   // Into the caller's error log, cut to its size; to stderr if the caller gave none.
   void log_error(const std::string& text);
-  // The second half alone, for what the real driver logs nothing about.
+  // Writes to stderr if the caller gave no log, and else nothing: for errors that the real driver
+  // does not log.
   void tell_without_log(const std::string& text) const;
 
  private:

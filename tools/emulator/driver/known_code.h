@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Code that was loaded before. A program loads one image again, for another context or library, and
-// the kernels of a large one that were read then need not be read twice.
+// Code that was loaded before. A program may load one image again, for another context or library.
+// The kernels that were parsed the first time need not be parsed again.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ namespace emu::driver {
 class KnownCode {
  public:
   std::shared_ptr<ptx::Module> find(std::string_view text) const;  // nullptr: not known
-  // Code with variables is not: their addresses are those of one module.
+  // Code with variables is not kept, because their addresses belong to one module.
   void keep(std::shared_ptr<ptx::Module> code);
 
  private:

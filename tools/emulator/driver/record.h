@@ -13,7 +13,7 @@ namespace emu::driver {
 
 class Record {
  public:
-  // Notes a call. The answer is there when the plan says that this call fails.
+  // Records a call. Returns a status only if this is the call that is planned to fail.
   std::optional<CUresult> note(Entry entry);
 
   std::string text() const;  // base names, one per line

@@ -60,7 +60,8 @@ class Unpacker {
     if (back == 0 || back > out_.size() || !length(in_token, n)) return false;
     n += shortest_match;
     if (n > room()) return false;
-    // A match may repeat what it writes itself; what is there doubles, always whole repetitions.
+    // A match may overlap its own output. So it is copied in pieces that double, each a whole
+    // number of repetitions except the last.
     for (const size_t from = out_.size() - back; n > 0;) {
       const size_t piece = std::min(n, out_.size() - from);
       out_.append(out_, from, piece);

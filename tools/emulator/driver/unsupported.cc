@@ -24,7 +24,8 @@ std::string file_of(void* code) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// Compilers ask for tables of the driver as well, and go on without: nobody is refused anything.
+// NVIDIA's compiler libraries ask for tables of the driver, too, and work without them, so nothing
+// needs to be reported.
 bool goes_on_without(const std::string& symbol, const std::string& file) {
   return symbol == "cuGetExportTable" &&
          (file.starts_with("libnvrtc.so") || file.starts_with("libnvJitLink.so"));

@@ -10,8 +10,8 @@ namespace emu {
 
 class GlobalOrder;
 
-// run_grid() with them. `order` has what the launch accessed, nullptr: no check asks later.
-// `earlier`: of the grids ahead that may still run.
+// run_grid() with them. `order` receives the accesses of the launch; nullptr if no later check
+// needs them. `earlier` has the accesses of the grids ahead that may still run.
 Counters run_watched(Launch launch, GlobalOrder* order = nullptr,
                      const std::vector<GlobalOrder*>& earlier = {});
 

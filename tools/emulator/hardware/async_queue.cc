@@ -30,9 +30,10 @@ uint64_t AsyncQueue::draw() {
 }
 
 // random: one chain in sixteen stays behind those posted after it, for up to a million instructions
-// of its cluster, as a copy does that misses the L2. Without it no run saw a wait pass by an older
-// phase of its parity while the phase before was still open, which an H200 showed in one launch of
-// several thousand (docs/notebook.md, rings of 6 slots shared by groups; now in 2 of 10 seeds).
+// of its cluster, as a copy does that misses the L2. Without such chains no run showed an error
+// that an H200 shows in one of several thousand launches: a wait succeeds because an older phase of
+// the same parity is complete, although the phase before the awaited one is still open
+// (docs/notebook.md, rings of 6 slots shared by groups). With them 2 of 10 seeds show it.
 AsyncQueue::Chain AsyncQueue::new_chain() {
   const Chain chain = next_chain_++;
   if (order_ == Order::random && draw() % 16 == 0)

@@ -14,15 +14,15 @@ namespace emu {
 
 class CopyGroups {
  public:
-  // How far one copy came. `read` = its source may be reused; `done` = its writes are visible, and
-  // its source may be. What is set stays so.
+  // How far one copy came. `read`: its source may be reused. `done`: its writes are visible, too. A
+  // flag that is set stays set.
   struct Copy {
     bool read = false, done = false;
   };
-  using Handle = Copy*;  // as long as the CTA, which its cluster keeps to its end
+  using Handle = Copy*;  // valid as long as the CTA, which lives until its cluster ends
 
   Handle issue(uint32_t thread);
-  void join(uint32_t thread, Handle copy);  // that another thread issued, for both
+  void join(uint32_t thread, Handle copy);  // adds a copy that another thread issued for both
   void commit(uint32_t thread);
   // True when all but the `allowed` youngest committed groups are complete.
   bool complete(uint32_t thread, uint32_t allowed, bool only_reads);

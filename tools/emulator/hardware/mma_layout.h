@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where tcgen05.mma has its matrices in tensor memory (PTX ISA 9.7.16.10.5; the figures' content
-// after CUTLASS's fragment layouts).
+// Where tcgen05.mma has its matrices in tensor memory (PTX ISA 9.7.16.10.5; what the manual shows
+// only in figures is taken from CUTLASS's fragment layouts).
 //
 //   layout  CTAs    M    element (m, n) of D
 //   D         1   128    lane m, column n
@@ -42,11 +42,13 @@ struct Strip {
 };
 std::vector<Strip> accumulator_strips(const MmaShape& s, DataPath path, uint32_t first_lane);
 
-// The lanes that hold row r of the CTA's share of an A in tensor memory: one for each fold of N.
+// The lanes that hold row r of the CTA's share of an A in tensor memory. There is one for each part
+// of N in the table above: two in layouts B and E, four in G.
 std::vector<uint32_t> operand_lanes(DataPath path, uint32_t r, uint32_t first_lane);
 
-// A scale word of 32 rows is repeated in lane bands of 32. Row r of SFA is in all of them; of SFB
-// layout B has the rows below N / 2 in bands 0 and 1 and the others in 2 and 3.
+// A scale word of 32 rows is repeated in lane bands of 32. Each band has every row of SFA. It has
+// every row of SFB, too, except in layout B, where bands 0 and 1 have the rows below N / 2 and
+// bands 2 and 3 the others.
 struct ScaleCell {
   uint32_t lane, column;  // of the first copy; column relative to the address
   uint32_t bands;         // copies, at lane + 32 * i

@@ -12,7 +12,8 @@ namespace emu {
 
 constexpr uint32_t operand_row_bytes = 32;
 
-// The rows of an operand that lack bytes, as nobody has written them: what they make has no value.
+// The rows of an operand that have bytes which were never written. Results computed from them have
+// no value.
 struct MissingRows {
   std::vector<uint8_t> rows;  // 1: lacks some
   std::string why;            // of the first; empty: no row does

@@ -20,9 +20,9 @@ constexpr uint32_t swizzled(uint32_t address, Swizzle s) {
   return address ^ ((address >> 7 & (swizzle_span(s) / 16 - 1)) << 4);
 }
 
-// The 128-byte swizzle in larger pieces (CUtensorMapSwizzle, 128B_ATOM_*): 32 bytes, the same with
-// the 8-byte halves of each 16 exchanged in every other row, 64 bytes. The enumerators are those of
-// tensormap.replace's .swizzle_atomicity.
+// The 128-byte swizzle in larger pieces (CUtensorMapSwizzle, 128B_ATOM_*). There are three kinds:
+// pieces of 32 bytes; pieces of 32 bytes, where every other row exchanges the 8-byte halves of each
+// 16; and pieces of 64 bytes. The enumerators are those of tensormap.replace's .swizzle_atomicity.
 enum class Atom : uint8_t { b16, b32, b32_flip_8, b64 };
 
 constexpr uint32_t swizzled(uint32_t address, Swizzle s, Atom atom) {

@@ -32,8 +32,8 @@ constexpr Cell access_cell(AccessShape shape, uint32_t t, uint32_t reg, uint32_t
 
 // First lane of the access for warp `warp` of the CTA. A warp reaches its own quarter of the lanes
 // only, 32 * (warp % 4) and up; lanes count modulo 128, as two-CTA kernels pass rank * 128 + lane.
-// An address that names no quarter (lanes 0 to 31) means the warp's own: DeepGEMM, which is known
-// to be right on B200s, gives every warp lane 0. Throws Fault illegal_instruction.
+// A lane of 0 to 31 is accepted from every warp and counts from the warp's own quarter: DeepGEMM,
+// which is known to be right on B200s, gives every warp lane 0. Throws Fault illegal_instruction.
 uint32_t access_lane(AccessShape shape, uint32_t address, uint32_t warp, const char* who);
 bool names_no_quarter(uint32_t address, uint32_t warp);  // of another one than the first: formal
 

@@ -159,8 +159,8 @@ const uint32_t* row_in(const TensorMemory& tensor, uint32_t lane, uint32_t colum
   return nullptr;
 }
 
-// With .ws each fold of N has its own copy of A, and two that differ are two products: FlashMLA's
-// kernels, in use on B200s, need that.
+// With .ws each part of N has its own copy of A. If the copies differ, the parts of D are products
+// of different matrices: FlashMLA's kernels, in use on B200s, need that.
 void gather_copies(const MmaCommand& c, const TensorMemory& tensor, uint8_t* packed,
                    MissingRows& missing) {
   const uint32_t column = TensorMemory::column_of(uint32_t(c.a));
@@ -222,8 +222,9 @@ uint32_t scale_word(const TensorMemory& tensor, const ScaleCell& cell, uint32_t 
   return word;
 }
 
-// The codes of a row as the arithmetic wants them: one for mxf8f6f4, four (one per group of 16) for
-// the 4-bit kinds, where block 32 has two, at byte `id`.
+// The codes of a row as the arithmetic wants them: one for mxf8f6f4, and four for the 4-bit kinds,
+// one per group of 16. With block 32 the word has two of them, from byte `id` on, and each serves
+// two groups.
 struct Scales {
   uint32_t per_row, block, id;
   std::vector<uint8_t> codes;
@@ -331,8 +332,8 @@ bool is_disabled(const MmaCommand& c, uint32_t cta, uint32_t lane) {
   return c.disabled[cta * 4 + lane / 32] >> lane % 32 & 1;
 }
 
-// The part of a strip that disable-output-lane lets through from row `from` on, in one band where
-// bands have scales of their own.
+// The first run of rows of a strip, from row `from` on, that disable-output-lane does not mask. If
+// bands have scales of their own, it ends with its band.
 Strip enabled(const MmaCommand& c, const Strip& strip, uint32_t from) {
   while (from < strip.rows && is_disabled(c, strip.cta, strip.lane + from)) ++from;
   uint32_t to = from;

@@ -15,8 +15,8 @@ struct alignas(64) EncodedMap {
 
   EncodedMap() = default;
   EncodedMap(const TensorMap& map);  // implicit: a map becomes bytes wherever memory wants them
-  // False: these bytes are no map. The rules of the driver are not looked at: kernels fill in all
-  // fields of zeros.
+  // False: these bytes are no map. The driver's rules are not checked: a kernel may start from
+  // zeros and fill in the fields one by one.
   bool decode(TensorMap* map) const;
   bool by_a_call() const;  // encoded by one, and not by a kernel
 };

@@ -26,8 +26,8 @@ class TensorMemory {
   // address, or nothing when the columns are taken and the instruction has to wait. Faults:
   // tensor_memory.
   std::optional<uint32_t> allocate(uint32_t count);
-  // .cta_group::2: the peer's allocate found `address`; the columns are allocated here, too, for
-  // the own allocate to come. Fault if they are not what it would find.
+  // .cta_group::2: the peer's allocate found `address`. The same columns are reserved here; this
+  // CTA's own allocate returns them later. Fault if it would find other ones.
   void reserve(uint32_t address, uint32_t count);
   bool has_reserved() const { return !reserved_.empty(); }
   void deallocate(uint32_t address, uint32_t count);
@@ -42,8 +42,8 @@ class TensorMemory {
   bool has_value(uint32_t lane, uint32_t column) const {
     return written_[lane * columns + column] == State::value;
   }
-  // What `copies` lanes have in an allocated column, `step` apart; nothing where one of them has no
-  // value, or another.
+  // The value that `copies` lanes, `step` apart, have in an allocated column. Nothing if one of
+  // them has no value or a different one.
   std::optional<uint32_t> agreed(uint32_t lane, uint32_t column, uint32_t copies,
                                  uint32_t step) const {
     const uint32_t first = lane * columns + column;
@@ -63,7 +63,7 @@ class TensorMemory {
   uint32_t* write_row(uint32_t lane, uint32_t column, uint32_t count, const char* who);
   // The same without a Fault, of allocated columns: nullptr where one has no value.
   const uint32_t* known_row(uint32_t lane, uint32_t column, uint32_t count) const;
-  // To be added to by the MMA of that PTX line: a cell without a value has none afterwards.
+  // The cells that the MMA of that PTX line adds to. A cell without a value has none afterwards.
   uint32_t* update_row(uint32_t lane, uint32_t column, uint32_t count, const char* who,
                        uint32_t line);
   void lose(uint32_t lane, uint32_t column, const std::string& why);

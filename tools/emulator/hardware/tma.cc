@@ -95,8 +95,8 @@ void write_padded_row(const TensorMap& m, uint32_t address, const uint8_t* row,
   }
 }
 
-// A row as long as the pattern is wide: its pieces change places among themselves. False: it is
-// shorter, or somebody objects.
+// Writes a row as long as the pattern is wide: its pieces only change places within it. False: it
+// is no such row, or its place lies outside or holds an mbarrier, for which write() has the Fault.
 bool write_line(const TensorMap& m, uint32_t address, const uint8_t* row, uint32_t piece,
                 SharedMemory& shared) {
   constexpr uint32_t line = swizzle_span(Swizzle::b128);
@@ -246,7 +246,7 @@ void tma_load(const TensorMap& m, const TmaCoordinates& c, uint32_t shared_addre
 
 namespace {
 
-// The bytes of a padded row as global memory has them: what is stored is a row of whole pieces.
+// Packs a padded row as global memory has it and stores it, always in whole pieces.
 void store_padded_row(const TensorMap& m, const TmaRow& row, uint32_t address,
                       const SharedMemory& shared, const GlobalMemory& global) {
   if (!row.inside || uint64_t(row.start) >= m.inner_bytes(m.dim(0))) return;

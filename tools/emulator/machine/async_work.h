@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Asynchronous work of the instruction that executes. What it will read, write and signal is said
-// when it is issued, which tells the observers; what saying it returns is the only way to the
-// bytes.
+// Asynchronous work of the instruction that executes. When it is issued, it declares what it will
+// read, write and signal, and the observers are told. Each declaration returns an object, which is
+// the only way to the bytes.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The stacks of a warp's threads: who called, what a routine that runs a second time keeps for its
-// first activation, and where its frame of local memory is. Above the frames lies what alloca
-// gives.
+// The stacks of a warp's threads: where each call returns to, the registers that a recursive call
+// saves for the activation before it, and the frame in local memory. The memory of alloca lies
+// above the frames.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ uint64_t mix(uint64_t seed, const Dim3& id) {
   return z ^ z >> 33;
 }
 
-// What the grid's edge leaves of a preferred cluster has the other size.
+// Where the grid's edge has no room for a whole preferred cluster, clusters have the other size.
 Dim3 Launch::cluster_of(const Dim3& at) const {
   const Dim3 &p = preferred, cell = {at.x / p.x, at.y / p.y, at.z / p.z};
   const bool whole =
@@ -107,7 +107,7 @@ Supply::Supply(const Launch& l)
       clusters_{l.grid.x / l.cluster.x, l.grid.y / l.cluster.y, l.grid.z / l.cluster.z},
       count_(volume(clusters_)) {}
 
-// The places that a preferred cluster covers behind its first are passed over.
+// Skips the ids that a preferred cluster covers beyond its first one.
 std::optional<Dim3> Supply::take(const Dim3* wanted) {
   for (uint64_t i = next_; i < count_;) {
     const Dim3 id = unflatten(i, clusters_), first = first_block(launch_, id);

@@ -31,7 +31,7 @@ bool Warp::align(const ptx::Instr& in, uint32_t& active) {
     if (f.pc != me.pc) return true;  // one of two places: require_aligned() has the Fault
     here |= f.mask;
   }
-  // Lanes that wait after it for those that stand here are past it.
+  // Parked lanes that wait for the lanes here are past this instruction, so nobody waits for them.
   if (flow.parked_for(here)) return true;
   if (const uint32_t missing = live() & ~here) {
     me.aligned = true;

@@ -129,7 +129,8 @@ bool Divergence::unpark(uint32_t lanes) {
   return true;
 }
 
-// A warp that has needed it will again: a lock that each lane takes in turn.
+// The patience shrinks: a warp that needed its parked lanes once will need them again, for example
+// for a lock that its lanes take one after the other.
 void Divergence::run_beside_parked(uint64_t instructions) {
   ran_beside_ += instructions;
   if (ran_beside_ < patience_) return;
@@ -158,8 +159,8 @@ int Divergence::make_join(uint32_t pc, uint32_t expected, int parent) {
   return int(i);
 }
 
-// The lanes of a join are lanes of its parents too. At most one join on the way out can become
-// complete by this: the innermost that somebody has reached.
+// The lanes of a join are lanes of its parents too. When lanes end, at most one of these joins can
+// become complete: the innermost one at which a lane is parked.
 void Divergence::forget(int join, uint32_t lanes) {
   for (int i = join; i != no_join; i = joins_[size_t(i)].parent)
     joins_[size_t(i)].expected &= ~lanes;

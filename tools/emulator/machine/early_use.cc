@@ -43,8 +43,7 @@ void cross_off(std::vector<uint32_t>& slots, const Operand& op) {
   for (const Operand& e : op.elements) cross_off(slots, e);
 }
 
-// A tcgen05.ld all of whose registers were used is over, as are those before it only if theirs
-// were.
+// A tcgen05.ld is over when all of its registers have been used and all earlier ones are over.
 void use_loads(Warp& warp, const Instr& in) {
   for (std::vector<uint32_t>& slots : warp.unused_ld)
     for (const Operand& op : in.ops) cross_off(slots, op);

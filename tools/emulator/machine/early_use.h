@@ -3,7 +3,7 @@
 // compiler's: ptxas lets the instruction wait for a tcgen05.ld as for any load (PTX ISA
 // 9.7.16.6.4.5) and serialises wgmma ("wgmma.mma_async instructions are serialized due to ..",
 // C7510 to C7520). So the work is completed first, and the missing wait is a finding of class
-// formal. Nothing else counts as complete: memory that the work reads is ordered by the wait alone.
+// formal. This holds for registers only: memory that the work reads is ordered by the wait alone.
 #pragma once
 
 #include "tools/emulator/machine/machine.h"

@@ -61,7 +61,7 @@ struct GlobalAccess {
   const uint8_t* values;  // what a store writes, the bytes of a lane after those of the one before
 };
 
-// What asynchronous work is to those it may clash with.
+// The kinds of asynchronous work that the ordering checks tell apart.
 enum class Work : uint8_t {
   copy,         // bulk and tensor copies: async proxy
   cp_async,     // cp.async: generic proxy
@@ -117,8 +117,8 @@ struct BytesArrived {  // those of `op`, at an mbarrier whose current phase is `
   uint32_t barrier;
   uint64_t phase;
 };
-// `op` belongs to the open bulk group of its thread. The other lanes issue the same store: by the
-// manual each its own, on hardware it is one.
+// `op` belongs to the open bulk groups of the lanes, which execute the same store: by the manual
+// each lane issues one of its own, on hardware they issue one.
 struct JoinedBulkGroup {
   Operation op;
   uint32_t lanes;
@@ -152,7 +152,7 @@ struct BarrierInval {
   Cta& cta;
   uint32_t address;
 };
-struct BarrierUse {  // any, by lanes or, if there is an `op`, by that: it comes after the init
+struct BarrierUse {  // any access to an mbarrier, by `op` or else by lanes: must follow the init
   Cta& cta;
   uint32_t address, lanes;
   Operation op = Operation::none;
@@ -206,7 +206,8 @@ struct Converged {  // the lanes stand together at an instruction that is .sync 
   uint32_t lanes;
 };
 
-// A lane's store or update of a word, its load: with .release, .acquire or `relaxed`.
+// A lane's store or update of a word (.release or `relaxed`), and a lane's load of one (.acquire or
+// `relaxed`).
 struct Released {
   Cta* cta;  // whose shared memory; nullptr: global memory
   uint64_t address;

@@ -59,7 +59,7 @@ bool GlobalLanes::find(const ptx::Operand& address) {
   return true;
 }
 
-// In none where a byte lacks a value.
+// False, too, if any byte of global memory lacks a value.
 bool GlobalLanes::in_one_allocation(uint64_t begin, uint64_t end) {
   if (address::space_of(begin) != ptx::Space::global) return false;
   const GlobalMemory& memory = warp_.cta.cluster.launch.memory.get(Teller{});

@@ -76,7 +76,7 @@ bool GridRun::admit(Residents& resident) {
   return true;
 }
 
-// The first cluster's, which is then the last, or gone.
+// Runs a slice of the first cluster. Afterwards this is the last one, or is gone if it has ended.
 void GridRun::run_slice(Residents& resident) {
   Resident r = std::move(resident.front());
   resident.pop_front();
@@ -127,7 +127,7 @@ void GridRun::work_through(Residents& resident) {
   }
 }
 
-// A Fault, or too little memory for a CTA: whatever it is, it has to leave on the caller's thread.
+// Every exception, a Fault or too little memory for a CTA, is thrown again on the caller's thread.
 void GridRun::work() {
   try {
     Residents resident;

@@ -211,7 +211,7 @@ void Bytes::write(uint32_t at, uint32_t bytes, uint64_t value, const char* who) 
 }
 
 bool Bytes::has_value(uint32_t at, uint32_t bytes, const char* who) const try {
-  if (place_.cta) {  // of an mbarrier the read says what it is
+  if (place_.cta) {  // true for an mbarrier: read() has the Fault that says so
     const SharedMemory& shared = place_.cta->shared(Teller{});
     const uint32_t there = uint32_t(place_.offset + at);
     return shared.has_value(there, bytes, who) || shared.is_mbarrier(there);

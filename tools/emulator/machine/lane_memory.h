@@ -18,9 +18,9 @@ struct Place {
   uint64_t offset = 0;                    // in shared or local memory
   uint32_t lane = 0;
 
-  // `in` accesses so many bytes there, which the observers are told; so are they when a store or
-  // update that is relaxed or stronger hands on what the lane knows. `value`: what a store is about
-  // to write.
+  // Tells the observers that `in` accesses `bytes` bytes there. If it is a store or update that is
+  // relaxed or stronger, they are also told that it hands on what the lane knows. `value`: what a
+  // store is about to write.
   Bytes open(const ptx::Instr& in, uint32_t bytes, Use use, const void* value = nullptr) const;
   bool may_lack_value() const { return space != ptx::Space::param; }
 
@@ -46,9 +46,9 @@ class Bytes {
   // For what is done to a word in one step; Fault where it has no value.
   uint8_t* global(uint32_t at, uint32_t bytes, const char* who) const;
   // Local and shared memory that was never written may be copied, as nvcc -G does with the padding
-  // of structs and DeepGEMM with that of scales: loaded, it leaves the register without a value.
-  // Storing any such register forgets the bytes, global ones too: partial tiles do, and leave them
-  // alone.
+  // of structs and DeepGEMM with that of scales: loaded, it leaves the register without a value. A
+  // store of any such register marks the bytes as having no value, in global memory, too. Kernels
+  // store such bytes for partial tiles and never use them.
   bool has_value(uint32_t at, uint32_t bytes, const char* who) const;
   void forget(uint32_t at, uint32_t bytes, const char* who, std::string why = {}) const;
   std::string why_none(uint32_t at, uint32_t bytes) const;  // of shared and global memory

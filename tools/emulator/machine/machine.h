@@ -60,7 +60,7 @@ class DeviceMemory {
   GlobalMemory* memory_;
 };
 
-// A number that a seed makes of a place.
+// A hash of a seed and a place.
 uint64_t mix(uint64_t seed, const Dim3& id);
 
 // What the driver hands over.
@@ -115,8 +115,8 @@ class Warp {
   const uint32_t index;  // in its CTA
   const uint32_t lanes;  // the threads that exist (block size not a multiple of 32)
   uint32_t exited = 0;   // of them, those that returned
-  // Set by an instruction that returns Step::blocked: what it waits for. Only a report asks, after
-  // which nothing has changed.
+  // Set by an instruction that returns Step::blocked: what it waits for. It is called only for a
+  // report, while the state is the one in which the instruction blocked.
   std::function<std::string()> waiting;
   uint32_t carry = 0, has_carry = 0;  // lanes whose CC.CF is set, and has been written
   Reason carry_why;                   // where what was written is no value
@@ -129,9 +129,9 @@ class Warp {
   uint64_t cluster_ticket[32] = {};  // per lane, the generation of barrier.cluster it arrived at
   bool waited_for_grids = false;     // has passed griddepcontrol.wait
   std::map<uint32_t, uint64_t> phases_seen;  // of mbarriers: how many it has waited for
-  std::set<const ptx::Instr*> timed_out;     // its mbarrier.try_wait that has done so once
-  // An access to a flag, which changes nothing there, has found this. Step::polled: so did the last
-  // one, by the same instruction.
+  std::set<const ptx::Instr*> timed_out;     // its mbarrier.try_waits that timed out once
+  // Called when an access that changes nothing has found this value in a flag. Step::polled: the
+  // last such access was by the same instruction and found the same.
   ptx::Step poll(const ptx::Instr& in, uint64_t found) {
     const bool again = polled_ == &in && polled_found_ == found;
     polled_ = &in;
@@ -178,7 +178,7 @@ class Warp {
   uint32_t defined(const ptx::Operand& op, uint32_t active) const;
   void undefine(const ptx::Operand& op, uint32_t lanes_without_value, Reason why = {});
   Reason why(const ptx::Operand& op) const;                 // what undefine() was given
-  std::string computed_from(const Unknown& unknown) const;  // the reason of what is made of it
+  std::string computed_from(const Unknown& unknown) const;  // for a result of it
   // What is wrong with reading it there, in words.
   std::string none_in(const ptx::Operand& op, uint32_t lanes_without_value) const;
 
@@ -201,9 +201,10 @@ class Warp {
   void require_all(uint32_t active, const char* opcode) const;      // and unless none has ended
 
   // For .sync instructions with a membermask. Returns the mask's lanes once all of them have
-  // arrived at this instruction. Returns 0 if the caller has to return `otherwise`, because lanes
-  // still wait or lanes with different masks part. `any_place`: lanes may wait at different
-  // instructions of that opcode (bar.warp.sync). Fault if a lane of the mask can never arrive.
+  // arrived at this instruction. Returns 0 if the caller has to return `otherwise`: lanes of the
+  // mask are still missing, or the fragment splits because its lanes name different masks.
+  // `any_place`: lanes may wait at different instructions of that opcode (bar.warp.sync). Fault if
+  // a lane of the mask can never arrive.
   uint32_t gather(const ptx::Instr& in, const ptx::Operand& membermask, uint32_t active,
                   ptx::Step& otherwise, bool any_place = false);
   // Before an instruction that is .aligned: false when lanes of the warp that are not here have to
@@ -234,8 +235,8 @@ class Warp {
   bool needs_wgmma_fence(const ptx::Operand& op) const;
   uint32_t begin_wgmma_fragment(const ptx::Operand& op);  // the lanes without a value
   void begin_wgmma_accumulator(const ptx::Operand& op, uint32_t shape, bool accumulate);
-  // An operation takes effect on an accumulator: these lanes get a sum without a value, and what
-  // had none before keeps none if it is added to.
+  // For an operation that takes effect on an accumulator: the lanes in `lost` get a sum without a
+  // value. Lanes without a value before keep none if the operation accumulates.
   void lose_wgmma(const ptx::Operand& op, bool accumulate, uint32_t lost, const std::string& why);
   void end_wgmma(const ptx::Operand& op);
   const uint64_t* wgmma_values(const ptx::Operand& op, Row& scratch) const;
@@ -379,7 +380,7 @@ class Cluster {
   // rank.
   Cta& cta_of(uint32_t address, uint32_t* offset, const char* who);
 
-  // The CTA's shared-memory size for a launch, Fault-free: window_start is not counted.
+  // The CTA's shared-memory size for a launch, without window_start. Throws no Fault.
   static uint32_t shared_bytes(const Launch& launch);
   Dim3 cta_in_cluster(uint32_t rank) const;              // %cluster_ctaid
   Dim3 block_of(uint32_t cluster, uint32_t rank) const;  // of the cluster with that number

@@ -14,9 +14,9 @@ class MbarrierAccess {
   // counts as one of all lanes.
   static void init(const Target& t, uint32_t count, uint32_t lane, bool again);
   static void inval(const Target& t);
-  // The lanes use it; what they do, they do to the table.
+  // Tells the observers that the lanes use the mbarrier. The caller then changes the table itself.
   static MbarrierTable& use(const Target& t, uint32_t lanes);
-  // The lane's copies will arrive, an arrival that the count does or does not hold already.
+  // The lane's cp.async copies will arrive. `counted`: the expected count includes their arrival.
   static void expect_copies(const Target& t, uint32_t lane, bool counted);
 
  private:

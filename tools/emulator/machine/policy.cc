@@ -9,12 +9,12 @@ namespace emu {
 namespace {
 constexpr uint64_t longest_quantum = 32;
 // One turn in so many is followed by a rest, of up to 2^(rest_sizes - 1) instructions of the
-// others: what a warp does next to a missing barrier must be able to come late. Quanta alone keep
-// the warps within a few dozen instructions of each other.
+// others: where a barrier is missing, a warp must be able to come late. Quanta alone keep the warps
+// within a few dozen instructions of each other.
 constexpr uint64_t turns_per_rest = 8, rest_sizes = 13;
-// EMU_LATE=seed: a role that can go on is late for as long as others can, too, up to
-// 2^(role_sizes - 1) times. So some roles are late once and others all the time. Turns of others
-// while it waits count as well: to wait is not to be late.
+// EMU_LATE=seed: a role is late for a number of turns, up to 2^(role_sizes - 1), so some roles are
+// late once and others all the time. A turn counts if the role has it because no other warp can
+// run, or if another warp has it while the role is blocked: to be blocked is not to be late.
 constexpr uint64_t role_sizes = 11;
 }  // namespace
 

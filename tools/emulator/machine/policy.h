@@ -21,8 +21,9 @@ class Policy {
   uint64_t rest();                 // instructions of the others after it; 0: none
   // The warp runs only while no other warp of the cluster can and no asynchronous work is pending.
   bool is_late(const Warp& warp) const;
-  // For EMU_LATE=seed. The late ones have run, since no other could, or another has while they
-  // could not: was that the last time? And: others are late from now on; false: there are none.
+  // For EMU_LATE=seed. is_over() counts a turn that the late warps had because no other could run,
+  // or that another had while they were blocked. True: it was their last one. Then next_role()
+  // makes others late; false: there are no others.
   bool by_seed() const { return late_.by_seed; }
   bool is_over();
   bool next_role();
@@ -37,7 +38,7 @@ class Policy {
     uint64_t state_;
   };
   const uint32_t ctas_, warps_;
-  Random random_, roles_;  // apart: a schedule is what it was, whoever is late
+  Random random_, roles_;  // roles_ is apart: who is late does not change the rest of a schedule
   Late late_;
   uint64_t times_left_ = 0;  // turns until others are late
 };

@@ -106,7 +106,7 @@ std::string path_of(const std::string& symbol) {
   return path;
 }
 
-// Which of the process's kernels of one path a new one is, from 1.
+// The number of a new kernel, from 1, among the process's kernels that have this path.
 size_t number_of(const std::string& path) {
   static auto& all = *new std::map<std::string, size_t>;
   return ++all[path];
@@ -198,7 +198,8 @@ std::string actor(const Cluster& cluster, const Actor& a, const Cta& seen_from) 
   return text;
 }
 
-// Who has arrived at an mbarrier so far is who could again: of them, who is missing now.
+// The warps that have arrived at an mbarrier so far, since they are those that could arrive again,
+// and which of them are missing now.
 std::string arrivers(const Cta& cta, uint32_t address) {
   const MbarrierTable::State& state = cta.mbarriers.state(address, "");
   if (state.arrivers.empty()) return "      nobody has arrived there since mbarrier.init\n";
@@ -371,7 +372,8 @@ bool arrives_at(const Warp& warp, const MbarrierTable::State& barrier) {
   });
 }
 
-// The other may come there later: the only mbarrier that the warp has waited for is the one.
+// The mbarriers that `waits` has waited for and at which `arrives` has arrived. If it has waited
+// for only one, this is named in any case: the other warp may arrive there later.
 std::string waited_for(const Warp& waits, const Warp& arrives) {
   std::string text;
   const bool alone = waits.phases_seen.size() == 1;

@@ -12,9 +12,9 @@
 namespace emu {
 
 namespace {
-// After so many instructions without an event somebody may spin on what asynchronous work will do,
-// or a late warp, which then has to happen although a warp can go on. Most that spin are known by
-// Step::polled.
+// After so many instructions without an event a warp may be spinning on something that asynchronous
+// work or a late warp will do. That must then happen although a warp can go on. Most warps that
+// spin are known by Step::polled.
 constexpr uint64_t spin_limit = 1 << 15, spin_limit_for_late = 1 << 18;
 // How often blocked try_waits answer false before a standstill is called a deadlock: enough for
 // code that waits a few times and then goes another way.
@@ -106,8 +106,8 @@ bool Scheduler::turn(Of which) {
   return false;
 }
 
-// Only the warp itself, and what is done where nothing runs, lets a fragment of it go on without
-// progress. So warps that wait are not looked at again and again.
+// While Cluster::progress stays the same, a blocked fragment can go on only by its own warp or by
+// the measures against a standstill. So warps that wait are not looked at again and again.
 bool Scheduler::is_still(const Entry& entry) const {
   return entry.still_at == cluster_->progress && !cluster_->waits_expire;
 }

@@ -15,8 +15,8 @@ class Scheduler {
   Scheduler(const Launch& launch, Dim3 cluster_id, uint64_t seed, Supply* supply);
 
   // Runs about `instructions` warp instructions, fewer where all that its warps do is to poll.
-  // Still: no warp can go on unless another cluster changes global memory; running again looks
-  // again. Throws Fault with the full report.
+  // State::still: no warp can go on unless another cluster changes global memory; run() can be
+  // called again to look again. Throws Fault with the full report.
   enum class State : uint8_t { going, polling, still, ended };
   State run(uint64_t instructions);
 

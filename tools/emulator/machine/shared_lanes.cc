@@ -81,8 +81,8 @@ bool SharedLanes::write_lanes(const uint64_t* const* words, uint32_t bytes_each,
   return true;
 }
 
-// The bytes are there before the observers hear of them: lanes that meet find what the lower one
-// stored.
+// The bytes are stored before the observers hear of them: if lanes store to the same bytes, a
+// higher lane is compared with what the lower one stored.
 bool SharedLanes::write(const uint64_t* const* words, uint32_t bytes_each) {
   if (!fine_) return false;
   SharedMemory& shared = warp_.cta.shared(Teller{});

@@ -14,7 +14,7 @@ void Standstill::moved() {
 void Standstill::leave() {
   std::lock_guard guard(lock_);
   --running_;
-  ++moves_;  // the others look once more, and may find that they are all that is left
+  ++moves_;  // wakes the others: those left may all stand still
   changed_.notify_all();
 }
 

@@ -13,8 +13,8 @@ class TensorColumns {
  public:
   explicit TensorColumns(Cta& cta) : cta_(cta), memory_(cta.tensor_memory(Teller{})) {}
 
-  // See TensorMemory. With EMU_SM_COLUMNS there are none either where other CTAs of the launch on
-  // the same SM have too many.
+  // See TensorMemory. With EMU_SM_COLUMNS an allocation also waits while other CTAs of the launch
+  // on the same SM have too many columns.
   std::optional<uint32_t> allocate(uint32_t count);
   void reserve(uint32_t address, uint32_t count) { memory_.reserve(address, count); }
   bool has_reserved() const { return memory_.has_reserved(); }

@@ -256,8 +256,8 @@ namespace {
 
 uint32_t axis(const Dim3& d, int i) { return i == 0 ? d.x : i == 1 ? d.y : d.z; }
 
-// Emulated time is the CTA's instruction count, and what settings have its copies and loads take,
-// so that a run is a function of its seed.
+// Emulated time is the CTA's instruction count plus the time that settings give to its copies and
+// loads, so that a run depends on its seed only.
 uint64_t clocks(const Cta& cta) {
   constexpr uint64_t column_bytes = 16 * 32 * 4;  // 16 columns, a warp's lanes
   const Settings& s = settings();

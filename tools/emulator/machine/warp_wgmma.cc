@@ -8,7 +8,7 @@ namespace emu {
 
 using ptx::Operand;
 
-// Only what is accessed after the first fence can lack one.
+// Only a register that is accessed after the first fence can lack a later one.
 void Warp::wgmma_fence() {
   ++wgmma_fences_;
   touched_.resize(defined_.size());

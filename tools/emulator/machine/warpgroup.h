@@ -2,8 +2,9 @@
 // The wgmma operations of four warps: a warpgroup issues each together, and it is done as one.
 //
 // An operation starts when the last of the four warps has issued it, takes effect in the order of
-// issue, and is known to be done to a warp whose wgmma.wait_group covers it. That wait shows that
-// the shared memory was read; a warp's own registers are free after its own wait.
+// issue, and is known to be done to a warp whose wgmma.wait_group covers it. The wait of any of the
+// four shows that the shared memory was read, but a warp's registers are free only after its own
+// wait.
 #pragma once
 
 #include <cstdint>

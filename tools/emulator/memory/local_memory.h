@@ -22,7 +22,8 @@ class LocalMemory {
   // What is known of the bytes goes with them.
   void copy(uint32_t lane, uint64_t from, uint64_t to, uint32_t bytes);
 
-  // Whether all the bytes were written; and to take that back. For bytes that were read or written.
+  // holds(): whether all the bytes were written. forget() takes that back. Both are for bytes that
+  // a read or write has checked.
   bool holds(uint32_t lane, uint64_t offset, uint32_t bytes) const;
   void forget(uint32_t lane, uint64_t offset, uint32_t bytes);
 

@@ -99,8 +99,8 @@ Step cluster_wait(Warp& w, const Instr& in, uint32_t active) {
 }
 
 // Program order is memory order here: one host thread runs a cluster, and accesses to global memory
-// are acquire and release. What a fence orders is for the hazard checks to know. Whether hardware
-// has it wait for copies under way nobody says: EMU_FENCE_WAITS.
+// are acquire and release. What a fence orders is for the hazard checks to know. No manual says
+// whether it waits for copies under way on hardware: EMU_FENCE_WAITS chooses.
 template <Scope S>
 Step order(Warp& w, const Instr&, uint32_t) {
   if (S != Scope::cta && settings().fence_waits) {
@@ -190,7 +190,7 @@ Exec bind_bar_red(const Instr&, std::string&) { return reduce<true>; }
 Exec bind_barrier_red(const Instr& in, std::string&) {
   return in.has(Mod::aligned) ? reduce<true> : reduce<false>;
 }
-// .cta says what holds without it.
+// .cta is the default and changes nothing.
 Exec bind_bar_cta_sync(const Instr&, std::string&) { return sync<true>; }
 Exec bind_bar_cta_arrive(const Instr&, std::string&) { return arrive<true>; }
 Exec bind_bar_cta_red(const Instr&, std::string&) { return reduce<true>; }

@@ -21,8 +21,8 @@ std::vector<Delivery> deliveries(Warp& warp, const ptx::Instr& in, uint32_t lane
                                  const ptx::Operand* mask);
 
 // Posts `work`, the copy of `bytes` to shared memory: `write`, then complete_tx. Updates (atomic)
-// of one place may be under way together, copies may not. shared_bytes: where it takes more there
-// (padded types of tensor maps).
+// of one place may be under way together, copies may not. shared_bytes: the size in shared memory
+// if it is larger than `bytes` (padded types of tensor maps).
 void deliver(Warp& warp, const ptx::Instr& in, const AsyncWork& work, const Delivery& d,
              uint32_t bytes, std::function<void(SharedMemory&)> write, Use use = Use::write,
              uint32_t shared_bytes = 0);

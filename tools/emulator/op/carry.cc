@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Extended precision: what reads or writes the carry CC.CF of each thread (PTX ISA 9.7.2). add, sub
-// and mad come here with .cc, addc, subc and madc always.
+// Extended precision: what reads or writes the carry CC.CF of each thread (PTX ISA 9.7.2). This
+// file has add, sub and mad with .cc, and all forms of addc, subc and madc.
 #include "tools/emulator/op/carry.h"
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/op.h"
@@ -24,8 +24,8 @@ Sum<T> sum(T a, T b, bool c) {
 }
 
 // a + ~b + c, as the adder of sm_90a and sm_100a takes it: the carry is set where nothing was
-// borrowed. The manual says "borrow-out written to CC.CF"; pairs of one kind cannot tell, but nvcc
-// divides unsigned __int128 by addc after sub.cc.
+// borrowed. The manual says "borrow-out written to CC.CF". sub.cc with subc works with either
+// meaning, but nvcc's division of unsigned __int128 has addc after sub.cc and needs this one.
 template <class T>
 Sum<T> difference(T a, T b, bool c) {
   return sum<T>(a, T(~b), c);

@@ -60,7 +60,7 @@ Step classify(Warp& w, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-// The low `n` bits of a, extended by the highest of them or by zeros; no bits are 0.
+// The low `n` bits of a, extended by the highest of them or by zeros. If `n` is 0, the result is 0.
 template <bool Signed, bool Clamp>
 uint32_t extend(uint32_t a, uint32_t n) {
   n = Clamp ? std::min(n, 32u) : n & 31;

@@ -187,8 +187,8 @@ Step round_to_tf32(Warp& w, const Instr& in, uint32_t active) {
 }
 
 // To the nearest, ties away from zero: half of the last place is added to the magnitude. A NaN is
-// cut, and one place less with .satfinite, which is how that comes from infinity to the largest
-// number (measured: H200).
+// truncated. With .satfinite it is then one unit of the last place smaller: hardware makes the
+// largest number of infinity by the same subtraction (measured: H200).
 Step round_away_to_tf32(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
   rules.round = soft::Round::zero;

@@ -64,7 +64,8 @@ uint64_t reciprocal(uint64_t a, const soft::Format& f, const soft::Rules& rules)
   return soft::div(uint64_t(f.bias()) << f.mantissa_bits, a, f, rules);
 }
 
-// The gross approximations of f64: of the upper half of the operand, in the upper half alone.
+// The coarse approximations of f64: they read only the upper half of the operand and write only the
+// upper half of the result.
 template <Unary F>
 Step gross(Warp& w, const Instr& in, uint32_t active) {
   constexpr uint64_t upper = ~0ull << 32;
@@ -78,7 +79,8 @@ Step gross(Warp& w, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-// Beyond 2^126 the fast division has lost its divisor's reciprocal: zero, or NaN under infinity.
+// Beyond 2^126 the reciprocal of the divisor is flushed to zero in the fast division. The quotient
+// is zero, or NaN if the dividend is infinite.
 uint64_t fast_quotient(uint64_t a, uint64_t b, const soft::Rules& rules) {
   const uint32_t exponent = uint32_t(b) >> 23 & 0xFF;
   if (exponent < 253 || exponent == 255) return soft::div(a, b, soft::f32, rules);

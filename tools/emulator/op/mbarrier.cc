@@ -37,7 +37,7 @@ Step inval(Warp& warp, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-// ptxas 13.0 takes .cta where nothing is said, of a barrier in another CTA as well.
+// Without a scope ptxas 13.0 takes .cta, even for a barrier in another CTA.
 Scope scope_of(const Instr& in) { return in.has(Mod::cluster) ? Scope::cluster : Scope::cta; }
 
 // Lanes that do the same to a barrier in one phase of it.
@@ -46,7 +46,7 @@ struct Company {
   uint64_t phase = 0;
   uint32_t lanes = 0;
 
-  // Takes the lanes in; calls f before it starts anew.
+  // Adds the lanes. If their barrier or phase differs, it first calls f for the lanes so far.
   template <class F>
   void add(const Target& t, uint64_t at, uint32_t more, F f) {
     if (lanes && (t.cta != barrier.cta || t.address != barrier.address || at != phase)) end(f);
@@ -144,7 +144,7 @@ Step complete_tx(Warp& warp, const Instr& in, uint32_t active) {
                            });
 }
 
-// Where the threads of a path wait that mbarrier.try_wait has suspended.
+// The mbarrier and phase for which mbarrier.try_wait has suspended the threads of a path.
 struct Suspended {
   Target barrier{};
   uint64_t phase = 0;  // the one they wait for
@@ -182,7 +182,8 @@ void count(Warp& warp, const Instr& in, const Target& t, uint64_t parity) {
   warp.phases_seen[t.address] = std::min(counted, now);
 }
 
-// How many phases are over for whom a wait answered so: one that was suspended may come late.
+// How many phases are over as far as the answer of a wait tells. A wait that was suspended may
+// return late, when a further phase is over.
 uint64_t phases_over(const Instr& in, const Target& t, uint64_t phase) {
   if (!in.has(Mod::parity)) return (phase >> 20) + 1;
   const uint64_t over = t.cta->mbarriers.state(t.address, in.opcode).phase;
@@ -221,8 +222,8 @@ uint32_t passed(Warp& warp, const Instr& in, uint32_t active, const Suspended& s
   return lanes;
 }
 
-// A try_wait whose time is up answers false although its phase goes on. Each of a warp does so
-// once: as soon as it would wait in the order `latest`, at a drawn time in `random`.
+// A try_wait whose time is up answers false although its phase goes on. Each try_wait of a warp
+// does so once: in the order `latest` as soon as it would wait, in `random` at a random time.
 bool times_out(Warp& warp, const Instr& in) {
   return !warp.timed_out.count(&in) && warp.cta.cluster.async.late() &&
          warp.timed_out.insert(&in).second;
@@ -239,9 +240,9 @@ Step test_wait(Warp& warp, const Instr& in, uint32_t active) {
   return lanes ? Step::next : warp.poll(in, lanes);
 }
 
-// Tried again while all its lanes wait for one phase, which goes on, it finds what it found before.
-// Suspends while no lane's phase is over; false is a legal answer for the others (PTX: try_wait may
-// return before the phase completes).
+// If it is tried again while all its lanes wait for one phase that is not over, it finds what it
+// found before, and is not evaluated. Suspends while no lane's phase is over; false is a legal
+// answer for the others (PTX: try_wait may return before the phase completes).
 Step try_wait(Warp& warp, const Instr& in, uint32_t active) {
   const Target first = glue::target(warp, in, in.ops[1], uint32_t(std::countr_zero(active)));
   // 1 + the phase of the first lane's barrier when the path was suspended here.

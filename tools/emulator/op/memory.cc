@@ -95,8 +95,8 @@ Step load(Warp& w, const Instr& in, uint32_t active) {
       w.set(op, i, v, shape.parts == 2 ? e : 0);
     });
   }
-  // After the value has been read: a release that it shows has been noted by then, whichever host
-  // thread it ran on.
+  // This must follow the read: if the value was released, that release has been recorded by now,
+  // whichever host thread it ran on.
   if (!is_strong) return Step::next;
   for_lanes(active, [&](uint32_t i) { from[i].acquire(in); });
   return w.poll(in, found(w, in, active, shape.words));

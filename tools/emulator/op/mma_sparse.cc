@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // mma.sp of one warp (PTX ISA 9.7.14.6): of every four neighbours of a row of A two are not zero
-// and stand in A; the metadata says which. Units of the metadata are two bytes of 16-bit floats and
-// half a tf32, of which both halves are named, a byte of 8-bit types and a pair of 4-bit integers.
-// A's and D's registers are those of mma.sync; register i of B has 4 bytes of column lane / 4 from
-// byte 16 i + 4 (lane % 4) on. The sum is that of the dense instruction over what stands in A.
+// and stand in A; the metadata says which. The metadata names units. For 16-bit floats a unit is an
+// element (2 bytes), for tf32 half an element (both halves are named), for 8-bit types an element,
+// and for 4-bit integers a pair of elements. A's and D's registers are those of mma.sync; register
+// i of B has 4 bytes of column lane / 4 from byte 16 i + 4 (lane % 4) on. The sum is that of the
+// dense instruction over what stands in A.
 #include "tools/emulator/op/binders.h"
 #include "tools/emulator/op/mma_tile.h"
 
@@ -40,9 +41,9 @@ Sparse load(Warp& w, const Instr& in, Absent& absent) {
   return s;
 }
 
-// The four bits of a row and a chunk: one, two or all of the four lanes that have row % 8 hold
-// them, chosen by the selector. With two lanes each has half of both rows for units of 16 bits, and
-// all of one row for bytes (measured: H200).
+// The four bits of a row and a chunk. The selector chooses which of the four lanes of row % 8 hold
+// them: one, two or all. If two do, each has half of the chunks of both rows for units of 16 bits,
+// and all chunks of one row for bytes (measured: H200).
 struct Metadata {
   const uint64_t* lanes;
   uint32_t selector, chunks, unit;

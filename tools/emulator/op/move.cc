@@ -79,8 +79,8 @@ Step unpack(Warp& w, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-// A special register of three parts and a zero, or another one and three zeros; or register by
-// register. Sources may be destinations, so they are read first.
+// The source is a special register of three parts, then a zero; a special register of one part,
+// then three zeros; or a list of registers. Sources may be destinations, so they are read first.
 Step move_vector(Warp& w, const Instr& in, uint32_t active) {
   const auto& to = in.ops[0].elements;
   const Operand& from = in.ops[1];

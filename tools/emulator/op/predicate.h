@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Predicates, of which some lanes may have no value. Where the missing one changes nothing the
-// result has a value: compilers compare first and test whether there was something to compare
-// later.
+// Predicates, of which some lanes may have no value. If the missing one cannot change the result,
+// the result has a value. Compilers need this: they compare first and test only later whether there
+// was something to compare.
 #pragma once
 
 #include "tools/emulator/op/op.h"

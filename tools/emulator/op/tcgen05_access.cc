@@ -48,8 +48,9 @@ struct Access {
   }
   uint32_t columns_of_cell() const { return packed ? 2 : 1; }
   uint64_t bytes() const { return uint64_t(registers) * 32 * 4; }
-  // Calls f(first column, count) for the columns that are touched. 32 cells of a register are a
-  // column of .32x32b, two columns of 16 lanes in the others, which .16x32bx2 has apart.
+  // Calls f(first column, count) for the columns that are touched. The 32 cells of a register are
+  // one column in .32x32b. In the other shapes they are two columns of 16 lanes, which are
+  // neighbours except in .16x32bx2.
   template <class F>
   void columns(F f) const {
     const bool single = shape == AccessShape::s32x32b || shape == AccessShape::s16x32bx2;

@@ -20,8 +20,8 @@ using ptx::Instr;
 using ptx::Mod;
 using ptx::Step;
 
-// The part after the own CTA's share: done says whether the peer has come as far. The path's
-// ticket remembers that the instruction is here.
+// The second half of an instruction of a pair, after this CTA has done its share: waits until
+// done() says that the peer has, too. The path's ticket remembers that the instruction waits here.
 template <class F>
 Step join(Warp& warp, const Instr& in, Cta* other, F done) {
   uint64_t& waiting = warp.flow.here().ticket;

@@ -143,8 +143,8 @@ void take_registers(Warp& warp, const Instr& in, WgmmaOperation& op) {
     warp.begin_wgmma_accumulator(r, shape, c.accumulate);
 }
 
-// Sums of rows and columns without a value have none. The others of a wgmma that adds to nothing
-// have one.
+// Sums of rows and columns without a value have none. If the wgmma does not add to its accumulator,
+// all others have one.
 void lose(Cta& cta, uint32_t first_warp, const WgmmaOperation& op) {
   const auto& registers = op.in->ops[d_slot].elements;
   const std::vector<uint32_t> lost = op.missing.any()

@@ -2,8 +2,8 @@
 // wmma (PTX ISA 9.7.14.4). The manual leaves open which lane holds what of a fragment; here it is
 // what ptxas makes of it for sm_90, where every wmma is a few mma.sync: shapes are cut into parts
 // of 16 (or, with m8n8, 8) lines of one matrix and 8 of the other, the fragments of parts follow
-// each other, and of fp16 the registers that are left repeat the first ones. m8n32k16 is the
-// product transposed: B has the 16 lines. A line is a row of A or a column of B.
+// each other, and for fp16 the remaining registers repeat the first ones. m8n32k16 is the product
+// transposed: B has the 16 lines. A line is a row of A or a column of B.
 #include <algorithm>
 #include <bitset>
 
@@ -37,8 +37,9 @@ uint32_t register_bytes(Type t) { return t == Type::f64 ? 8 : 4; }
 // ---- operands: registers hold 4 bytes of a line, f64 8 -----------------------------------------
 
 struct Fragment {
-  bool tall;                      // in parts of 16 lines
-  uint32_t halves, words, bytes;  // of a part: eights of lines, registers along K; of a register
+  bool tall;  // in parts of 16 lines
+  // halves: groups of eight lines in a part; words: its registers along K; bytes: of a register
+  uint32_t halves, words, bytes;
   uint32_t per_part() const { return (tall ? halves : 1) * words; }
 };
 Fragment fragment(const Shape& s, Matrix which, Type type) {
@@ -90,9 +91,9 @@ struct Array {
   }
 };
 
-// The manual wants each line aligned to the bytes of a thread's fragment (9.7.14.4.3), which
-// matrices of 8 columns have not, and CUDA's guide lines of whole 16 bytes, which is what is
-// required here.
+// The manual requires each line to be aligned to the bytes of a thread's fragment (9.7.14.4.3),
+// which matrices of 8 columns are not. CUDA's guide requires lines of whole 16 bytes, and so does
+// this.
 Array array(Warp& w, const Instr& in, const Operand& address, size_t stride_slot, bool along,
             uint32_t length) {
   uint32_t stride = length;
@@ -313,8 +314,8 @@ void each(const Shape& s, Accumulators<T>& d, F f) {
     for (uint32_t n = 0; n < s.n; ++n) f(d.at({r, n}));
 }
 
-// What of types is one step of the tensor core: tf32 takes four elements of K at a time, fp16 is
-// added to fp32 where C or D is fp32, and rounded once more for a D of fp16.
+// The types decide what one step of the tensor core is. tf32 takes four elements of K at a time.
+// fp16 is added to fp32 where C or D is fp32, and rounded once more for a D of fp16.
 Step dot(Warp& w, const Instr& in, uint32_t active) {
   w.require_whole(active, in.opcode);
   const Shape s = shape_of(in);

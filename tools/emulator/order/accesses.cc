@@ -82,7 +82,7 @@ void Accesses::free_columns(Cta& cta, uint32_t column, uint32_t count) {
   }
 }
 
-// What all lanes of a warp know of the init they know for good.
+// If all lanes of a warp know of the init, the warp is recorded as knowing it for good.
 void Accesses::barrier_use(Cta& cta, uint32_t address, uint32_t lanes) {
   Barrier* b = meetings_.find(cta, address);
   if (!b) return;

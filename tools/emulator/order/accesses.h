@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT The accesses so far. Each new one is compared with those that are
-// recorded for the same bytes, and is then recorded itself.
+// SPDX-License-Identifier: MIT
+// The accesses so far. Each new one is compared with those that are recorded for the same bytes,
+// and is then recorded itself.
 #pragma once
 
 #include <algorithm>

@@ -12,8 +12,8 @@ namespace emu {
 
 class OrderChecks : public GridObserver {
  public:
-  // What the launch leaves in `order` is what a later one may run beside; `earlier`: of the grids
-  // ahead that may still run.
+  // `order` receives the accesses of this launch, since a later launch may run beside it. `earlier`
+  // has those of the grids ahead that may still run.
   OrderChecks(GlobalOrder& order, std::vector<GlobalOrder*> earlier)
       : order_(order), earlier_(std::move(earlier)) {}
   std::shared_ptr<Observer> watch(const Cluster& cluster) override;

@@ -18,9 +18,9 @@ void Clock::raise_lane(uint32_t warp, uint32_t lane, uint32_t time) {
     lanes_.insert(at, {thread, time});
 }
 
-// What is known of all lanes need not be said of one. Mostly nothing is new, as where a flag is
-// polled. Where much is, nothing is allocated once the scratch is large enough: it keeps what it is
-// swapped for.
+// An entry for one lane is not kept if that for the whole warp covers it. Mostly nothing is new, as
+// where a flag is polled. Where much is new, the result is built in a scratch vector and swapped
+// with lanes_. The scratch keeps the old memory, so nothing is allocated once it is large enough.
 void Clock::join_lanes(const Clock& other) {
   auto mine = lanes_.cbegin();
   const auto is_known = [&](const LaneTime& l) {

@@ -91,11 +91,11 @@ struct Knowledge {
   Clock fresh;          // the part of `seen` acquired with a scope wider than the CTA
   Clock inits;          // mbarrier.init with a fence.mbarrier_init after it
   Clock tensor;         // tcgen05 work that tcgen05.fence carried over
-  // Two halves of an order that this thread received at a barrier. flushed: work that the sender
-  // had followed by a fence of the GPU's scope; a relaxed store after the barrier releases it.
-  // loaded: work that the sender had learnt of by relaxed loads, without a fence so far; a fence
-  // after the barrier acquires it. Hardware orders both; by the manual one thread executes both the
-  // fence and the access.
+  // Two kinds of order of which this thread received one half at a barrier. flushed: work after
+  // which the sender executed a fence of the GPU's scope; a relaxed store after the barrier
+  // releases it. loaded: work that the sender knows by relaxed loads, without a fence so far; a
+  // fence after the barrier acquires it. Hardware orders both, but the manual wants one thread to
+  // execute both the fence and the access.
   Clock flushed, loaded;
   Clock updates;  // the atomic updates that released this knowledge
 

@@ -107,7 +107,7 @@ void Parties::add_flushed(const Party& p, uint32_t lane, Knowledge& handed) {
   if (p.own[lane]) flush(*p.own[lane], handed);
 }
 
-// A fence after a barrier, before which another thread has loaded the flag.
+// A fence for a flag that another thread loaded before both met at a barrier.
 void Parties::finish_loads(Party& p, uint32_t lanes) {
   const bool any = !p.all.loaded.empty() ||
                    std::any_of(p.all.others.begin(), p.all.others.end(),
@@ -122,8 +122,8 @@ void Parties::finish_loads(Party& p, uint32_t lanes) {
   });
 }
 
-// A fence and the access that it strengthens are one thread's; those of two lanes that have met in
-// between do as well on hardware.
+// By the manual a fence and the access that it strengthens belong to one thread. On hardware they
+// may belong to two lanes that have met in between.
 void Parties::meet_fences(Party& p) {
   Fences& together = fences(p, Party::all_at_once);
   for_lanes(p.fencing, [&](uint32_t lane) {
@@ -171,8 +171,8 @@ void Parties::fence(Scope scope) {
   ++p.time;
 }
 
-// A proxy fence: what a lane has seen when it executes it is after it, in whichever lane it was.
-// `here` and `far` hand the clocks of a Knowledge, of another cluster's part of one, to a function.
+// A proxy fence orders all that its lane has done and seen so far, whichever lane did it. `here`
+// and `far` hand the clocks of a Knowledge, of another cluster's part of one, to a function.
 template <class Here, class There>
 void Parties::carry(uint32_t lanes, Here here, There far) {
   Party& p = me();

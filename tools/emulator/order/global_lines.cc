@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Plain loads and stores of a warp in global memory. If its lanes share out whole lines, one record
-// does for a line. Else, lanes that access the same bytes are one, and one look at what the whole
-// warp knows does for all as long as it knows all that is remembered there to be over. What is
-// remembered and found is what it would be lane by lane. See accesses.h.
+// Plain loads and stores of a warp in global memory. If its lanes cover whole lines, each with
+// bytes of its own, one record per line is kept. Otherwise lanes that load the same bytes are
+// treated as one. One check serves all of them if the whole warp knows that every recorded access
+// to these bytes is over. Records and findings are the same as lane by lane. See accesses.h.
 #include <cstring>
 
 #include "tools/emulator/order/accesses.h"
@@ -84,7 +84,7 @@ void Accesses::remember(GlobalLine& line, const LineAccess& now) {
           line.read[i].of.use != now.of.use ||
           memcmp(line.read[i].lane, now.lane, sizeof now.lane)))
     ++i;
-  // Those after it move up: the chunks would have it last.
+  // Later records move up, so that this one is the last, as it would be in the chunks.
   for (; i + 1 < line.reads; ++i) line.read[i] = line.read[i + 1];
   line.reads = std::max(line.reads, i + 1);
   line.read[i] = now;

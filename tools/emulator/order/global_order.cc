@@ -23,7 +23,8 @@ uint64_t first_shared(const Rows& rows, uint64_t from, uint64_t to) {
   uint64_t row = rows.stride && from > rows.address
                      ? std::min<uint64_t>((from - rows.address) / rows.stride, rows.count - 1)
                      : 0;
-  // Rows may overlap each other when the stride is short: the last that begins before is enough.
+  // It is enough to begin at the last row that begins before `from`, even if rows overlap because
+  // the stride is short.
   for (; row < rows.count; ++row) {
     const uint64_t begin = rows.address + row * rows.stride;
     if (begin >= to) return to;

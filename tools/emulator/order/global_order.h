@@ -110,7 +110,7 @@ class GlobalOrder {
     return begin < reads_end_ && end > reads_begin_;
   }
 
-  // The same of what has been written in this launch, and perhaps its neighbours.
+  // Does f(chunk, ..) for what has been written in this launch, and perhaps for its neighbours.
   template <class F>
   void each_written(const Rows& rows, F f) {
     if (!written(rows)) return;
@@ -124,7 +124,7 @@ class GlobalOrder {
             });
   }
 
-  // The same of what has been accessed at all, bulk loads aside.
+  // The same for what has been accessed at all, except by bulk loads.
   template <class F>
   void each_touched(uint64_t address, uint64_t bytes, F f) {
     pages(address, bytes, [&](uint64_t number, uint64_t from, uint64_t to) {
@@ -151,7 +151,8 @@ class GlobalOrder {
 
   std::string kernel;  // of the launch
   std::atomic<bool> dependents_launched = false;
-  // In some CTA no thread launched dependents without knowing the grids ahead to be over.
+  // There is a CTA in which every thread that launched dependents knew by then that the grids ahead
+  // were over.
   std::atomic<bool> waited_first = false;
 
  private:

@@ -21,7 +21,7 @@ bool in_a_row(const WarpAccess& by) {
 
 }  // namespace
 
-// In any order, a chunk to a lane; in order, of 4 bytes and more.
+// Takes lanes in any order if each accesses a chunk, and lanes in order with 4 bytes or more each.
 bool Accesses::Lines::cover(const WarpAccess& by) {
   if (by.lanes != ~0u || by.bytes < 4) return false;
   count = by.bytes / 4;

@@ -28,7 +28,7 @@ void Meetings::named_arrive(uint32_t id, uint64_t ticket) {
   slot(named_[now_.warp().cta.rank * NamedBarriers::count + id], ticket).join(handed);
 }
 
-// The lanes have come by this barrier what each knew before it.
+// The lanes have passed this barrier: they now know what each thread knew that arrived there.
 void Meetings::named_pass(uint32_t id, uint64_t ticket) {
   Party& p = parties_.me();
   parties_.acquire(p, now_.active(),
@@ -89,10 +89,10 @@ Knowledge& Meetings::phase_of(Barrier& b, uint64_t phase) {
   return s.handed;
 }
 
-// An arrival at .cta scope, which is the default, hands nothing to another CTA by the manual; what
-// it hands on hardware is everything but what cp.async wrote (CUTLASS issues 3324 and 3643) and
-// ordinary stores, and of these what the storing CTA's own tensor core reads: see
-// Verdict::not_strict().
+// By the manual an arrival at .cta scope, which is the default, hands nothing to another CTA. On
+// hardware it hands on everything except what cp.async wrote (CUTLASS issues 3324 and 3643) and
+// ordinary stores. It hands on ordinary stores, too, if the storing CTA's own tensor core reads
+// them: see Verdict::not_strict().
 void Meetings::arrive(Cta& cta, uint32_t address, uint64_t phase, uint32_t lanes, Scope scope,
                       bool relaxed) {
   Party& p = parties_.me();
@@ -136,7 +136,8 @@ uint64_t Meetings::phases_known(const Party& p, const Cta& cta, uint32_t address
 
 // The warp means the first phase of that parity that it does not know to be over, from its own
 // waits or from other warps. If that phase and the next one were over when it came, it has waited
-// for a later one: nothing kept the others from going on before it had seen its phase.
+// for a later one. This happens when nothing keeps the others from going on before the warp has
+// seen its phase.
 void Meetings::check_in_time(Cta& cta, uint32_t address, uint32_t lanes, uint64_t since) {
   if (!since) return;
   const uint64_t known = phases_known(parties_.me(), cta, address);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The instruction that executes now: of it, and of one of its lanes, speaks whatever the machine
-// tells.
+// The instruction that executes now. Whatever the machine reports belongs to it and to one of its
+// lanes.
 #pragma once
 
 #include <cstring>

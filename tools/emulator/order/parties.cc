@@ -30,7 +30,7 @@ Knowledge Parties::known(const Party& p, uint32_t lanes) const {
   Knowledge k = p.all;
   for_lanes(lanes & p.owners, [&](uint32_t lane) { k.join(*p.own[lane]); });
   k.tensor = p.tensor_ready;
-  k.tensor.join(p.tensor_arrived);  // who stands between the two fences needs none of its own
+  k.tensor.join(p.tensor_arrived);  // a warp between the two fences needs none of its own
   return k;
 }
 

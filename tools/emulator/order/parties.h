@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who knows what to have happened: the warps of one cluster.
+// For each warp of a cluster: what it knows to have happened.
 //
 // Every warp has a Knowledge that its lanes share, and one for each lane that has learnt more since
 // they met. A release (arrive, barrier, fence and store) hands them on, an acquire (wait, barrier,
@@ -7,8 +7,9 @@
 //
 // Lanes meet at bar.warp.sync and at barriers of the CTA. At other instructions that all of them
 // execute together (.sync, .aligned) they meet on hardware, but the manual gives these no memory
-// order: what relies on it is formal. Where nothing stands between it is an error: loads of a warp
-// were overtaken by one lane's mbarrier.arrive right after them (docs/notebook.md, H200).
+// order: what relies on it is formal. If there is no such instruction between two accesses, it is
+// an error: loads of a warp were overtaken by one lane's mbarrier.arrive right after them
+// (docs/notebook.md, H200).
 #pragma once
 
 #include "tools/emulator/order/now.h"

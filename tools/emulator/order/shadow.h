@@ -27,7 +27,7 @@ struct Access {
   Use use = Use::read;
   bool async = false;
   uint16_t instance = 0;  // of the instruction's executions: lanes of one share it
-  uint32_t lanes = 0;     // all that access these bytes alike in it; none: every_lane
+  uint32_t lanes = 0;     // the lanes that access these bytes in the same way; 0: every_lane
   uint32_t cluster = 0;   // global memory
   uint32_t agent = ~0u;   // global memory, async: whose time it is
   bool whole = false;     // all live lanes of the warp executed the instruction
@@ -60,9 +60,9 @@ class Chunk {
     count_ = kept;
   }
 
-  // Counters that every CTA of a large grid adds to: an access that meets no kin is shown those of
-  // its own cluster and those of other kinds, in their order. It forgets those for which f answers
-  // true.
+  // For counters that every CTA of a large grid adds to. An access that need not be compared with
+  // others of its kind (meets_no_kin) visits only the records of its own cluster and those of other
+  // kinds, in their order. Records for which f returns true are forgotten.
   bool crowded() const { return count_ >= crowd; }
   bool empty() const { return !count_; }
   template <class F>
@@ -158,7 +158,7 @@ class Shadow {
   // The line of the chunks from line_chunks * number on. If neither `whole` nor `works` is set, the
   // chunks hold the record.
   Line& line(uint32_t number) { return page_of(number / page_lines).lines[number % page_lines]; }
-  // Nothing of it is remembered, nor of its neighbours by chunks.
+  // True if nothing is recorded for the line, and none of its page's lines is recorded by chunks.
   bool untouched(uint32_t number) {
     return !page_of(number / page_lines).by_chunks && !line(number).whole && !line(number).works;
   }

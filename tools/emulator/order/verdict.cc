@@ -4,7 +4,8 @@
 
 namespace emu::order {
 
-// By `one`: does it reach what some lane of the warp had done by then?
+// Does the clock reach the old access? With `one` it is enough that it reaches what some lane of
+// that warp had done by then.
 bool Verdict::reaches(const Knowledge& k, const Access& old, const Viewer& v, const Order& order,
                       bool one) const {
   const Clock* clock = &(k.*order.here);
@@ -135,7 +136,8 @@ Reason Verdict::unordered(const Access& old, const Viewer& v) {
   return flag ? Reason::weak_flag : Reason::unordered;
 }
 
-// What another lane knows, in the warp of either, would do after a bar.warp.sync.
+// If another lane in the warp of either access knows enough, a bar.warp.sync would order the
+// accesses.
 Reason Verdict::not_seen(const Access& old, const Viewer& v) const {
   const Reason reason = unordered(old, v);
   if (reason != Reason::unordered) return reason;
@@ -145,9 +147,10 @@ Reason Verdict::not_seen(const Access& old, const Viewer& v) const {
   return lane_reaches(old, v, Order::seen(), true) ? Reason::released_apart : Reason::unordered;
 }
 
-// The last block: one thread has updated the flag of what another cluster's threads fenced, all
-// have met at a barrier since, and load or store. An SM reads what its cache does not hold from
-// where it is visible, and stores nothing before the branch that tests the flag.
+// The pattern of the last block. Threads of another cluster store, fence and update a flag; one
+// thread here updates the flag, too, all meet at a barrier, and then they load or store. Hardware
+// orders this: an SM reads what its cache does not hold from where it is visible, and stores
+// nothing before the branch that tests the flag.
 bool Verdict::met_flag(const Access& old, const Viewer& v) const {
   const bool plain = v.use == Use::write || (v.use == Use::read && old.use == Use::write);
   return v.space == Space::global && !v.issued && plain && old.cluster != now_.serial &&
@@ -168,8 +171,9 @@ bool Verdict::own_core_reads(const Access& old, const Viewer& v) const {
          old.warp / now_.warps == v.cta->rank;
 }
 
-// DeepGEMM's pairs run on B200s with scales that a CTA stores, arrives for at .cta scope at the
-// leader's mbarrier, and its own tensor core reads. Nothing else is known to do without the scope.
+// In DeepGEMM's pairs, which run on B200s, a CTA stores scales and arrives with scope .cta at the
+// leader's mbarrier; then the storing CTA's own tensor core reads the scales. Nothing else is known
+// to work without the wider scope.
 Reason Verdict::not_strict(const Access& old, const Viewer& v) const {
   if (fenced_elsewhere(old, v)) return Reason::fence_elsewhere;
   if (lane_reaches(old, v, Order::strict(), true)) return Reason::lanes;

@@ -95,7 +95,8 @@ void BodyParser::make_call(const ParsedInstr& guard, const ParsedCall& call, con
   scopes_.pop([this](uint32_t from, uint32_t to) { function_.code[from].target = to; });
 }
 
-// Parameters go under their new names in place: a function cannot write to its own.
+// A parameter is not copied: the function's name for it becomes an alias, since a function cannot
+// write to its parameters.
 void BodyParser::expand(const ParsedCall& call, Cursor at) {
   if (++expansion_.calls > most_calls || expansion_.callers.size() == deepest_call)
     throw PtxError(call.pos, "more than 65536 calls in one kernel, or nested deeper than 64");

@@ -7,7 +7,7 @@
 namespace emu::ptx {
 namespace {
 
-// As ld and st have it: what has no form of its own goes as bits.
+// The type with which ld and st move it: 8 and 16 bits go as .b8 and .b16.
 Type in_memory(Type t) {
   switch (bits_of(t)) {
     case 8: return Type::b8;
@@ -61,7 +61,8 @@ void BodyParser::move(const char* opcode, const ParsedInstr& guard, const Parsed
   append(in);
 }
 
-// Operands that are no variables are replaced by some; what is to be fetched after the call.
+// Replaces operands that are not variables by variables. Returns what has to be loaded after the
+// call.
 std::vector<BodyParser::Fetched> BodyParser::hand_over(const ParsedInstr& guard,
                                                        const FunctionHead& head, ParsedCall& call) {
   std::vector<Fetched> fetched;

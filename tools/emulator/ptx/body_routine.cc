@@ -94,7 +94,7 @@ void BodyParser::inner(Inner what, Instr& in, SourcePos pos) {
   function_.code.push_back(std::move(in));
 }
 
-// One may want others.
+// A routine may call others, which then join the list.
 void BodyParser::routines() {
   for (size_t i = 0; i < expansion_.wanted.size(); ++i) {
     if (function_.frame == no_register) {

@@ -9,8 +9,9 @@ namespace emu::ptx {
 // For each instruction, and one more at the end: does a basic block begin there?
 std::vector<bool> block_starts(const std::vector<Instr>& code);
 
-// Sets Instr::reconverge of every branch to the first instruction that all lanes reach which do not
-// end before: the immediate post-dominator in the graph without the edges on which lanes end.
+// Sets Instr::reconverge of every branch to the first instruction that is reached by all lanes that
+// have not ended before it. This is the immediate post-dominator in the graph without the edges on
+// which lanes end.
 //
 // A guarded ret or exit therefore is no way out for those who stay, and neither is a branch to a
 // block that only returns (nvcc makes `@p bra $L_end; ... $L_end: ret;` of an early return): the

@@ -58,7 +58,8 @@ class Scanner {
     return false;
   }
 
-  // One token to before the brace that closes it, or nothing.
+  // Adds the body, up to its closing brace, as one token. Adds nothing if the body calls functions
+  // or its end is not plain.
   void scan_body(std::vector<Token>& out) {
     const size_t before = at_, line_start = line_start_;
     const uint32_t line = line_;

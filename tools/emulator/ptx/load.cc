@@ -65,7 +65,7 @@ uint64_t Module::most_shared(const Function& function) const {
 
 namespace {
 
-// Tokens and names as long as kernels are unread.
+// The tokens and names, kept while there are kernels that have not been parsed.
 class Reader : public Unread {
  public:
   Reader(std::vector<Token> tokens, int compute_capability, const Binder* binders, Module& module)

@@ -240,9 +240,9 @@ struct Variable {
   uint64_t bytes = 0;
   std::vector<uint8_t> init;  // shorter than bytes: the rest is zero
   struct Address {
-    uint64_t at;        // in init, where the address of
-    uint32_t variable;  // that one of the module has to stand,
-    int64_t offset;     // and this more
+    uint64_t at;        // offset of the address in init
+    uint32_t variable;  // the variable of the module whose address it is
+    int64_t offset;     // is added to the address
   };
   std::vector<Address> addresses;
   uint64_t address = 0;

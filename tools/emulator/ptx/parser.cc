@@ -58,7 +58,7 @@ void ModuleParser::target() {
         pos, "target " + module_.target + " needs .version " + dotted(target_.first) + " or later");
 }
 
-// ptxas wants what .target says: debug information, that is a section of that name.
+// If .target says debug, ptxas wants debug information: a section .debug_info.
 void ModuleParser::target_option() {
   const SourcePos pos = in_.pos();
   const std::string_view option = in_.expect_word("a target option");
@@ -134,8 +134,8 @@ void ModuleParser::variables(Space space, Linkage linkage) {
   }
 }
 
-// An .extern variable is one that the driver makes, of zeros, as ptxas does of a whole program,
-// unless the module defines it as well. True: `v` is known, and its values are noted.
+// Unless the module defines it as well, an .extern variable is allocated by the driver and filled
+// with zeros, as ptxas does for a whole program. True: `v` is known, and its values are noted.
 bool ModuleParser::declared_elsewhere(VariableDeclaration& v, Space space, Linkage linkage) {
   const auto [known, fresh] = externs_.emplace(v.name, Extern{module_.variables.size(), false});
   Extern& e = known->second;

@@ -14,7 +14,8 @@
 namespace emu::ptx {
 namespace {
 
-// Below what a body may have, so that no code counts padding here: what is larger is read at once.
+// Limits below those of a body, so that padding need not be counted here. A larger body is parsed
+// at once.
 constexpr uint32_t most_instructions = 1 << 17, most_registers = 1 << 20;
 constexpr uint64_t most_local = 256 << 10, most_shared = 8 << 20;
 constexpr size_t most_names = 256, deepest = 64;

@@ -22,7 +22,7 @@ class PlainBodies {
 
   // `text` is all between the braces; `around` has the module's names and the parameters'.
   bool accepts(std::string_view text, const Scopes& around, uint64_t module_shared_bytes);
-  // The shared variables of the body accepted last, and the module's, take no more.
+  // An upper bound for the shared variables of the body accepted last and of the module, in bytes.
   uint64_t shared_at_most() const { return shared_bytes_; }
 
  private:

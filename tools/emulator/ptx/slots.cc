@@ -17,7 +17,7 @@ struct Life {
   bool shares = true, placed = false, over = false;
 };
 
-// What a word alone names is over with its instruction, which gives all its lanes a result.
+// An instruction whose opcode has no dot is over at once and gives all its lanes a result.
 bool is_plain(const Instr& in) { return !std::strchr(in.opcode, '.'); }
 bool owns_registers(const Instr& in) {
   return !std::strncmp(in.opcode, "wgmma.", 6) || !std::strncmp(in.opcode, "tcgen05.", 8);

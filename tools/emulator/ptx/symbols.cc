@@ -19,7 +19,7 @@ void Scopes::declare(std::string_view name, const Symbol& symbol, SourcePos pos)
     throw PtxError(pos, "'" + std::string(name) + "' is declared twice in one scope");
 }
 
-// Sizes double, as those of vectors do: many small ranges in turn are not to move all names each.
+// Sizes double, as those of vectors do, so that many small ranges do not each move all names.
 void Scopes::expect(size_t names) {
   auto& symbols = scopes_.back().symbols;
   const size_t wanted = symbols.size() + names;

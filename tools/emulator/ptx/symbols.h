@@ -54,7 +54,8 @@ class Scopes {
  public:
   Scopes() { push(); }  // the module's scope
   void push() { scopes_.emplace_back(); }
-  // That of a body: its names are none of the parameters', whose scope is the one around it.
+  // The scope of a body. It may not declare a parameter's name again; the parameters are in the
+  // scope around it.
   void push_body() {
     push();
     scopes_.back().is_body = true;

@@ -20,7 +20,7 @@ std::string file(const std::string& path) {
   return text.str();
 }
 
-// The first group of every match: the second, or nothing.
+// Maps the first group of every match to the second one, or to "" if there is none.
 std::map<std::string, std::string> pairs(const std::string& text, const char* pattern) {
   std::map<std::string, std::string> found;
   const std::regex regex(pattern);

@@ -102,7 +102,7 @@ class Module {
 
 }  // namespace h200
 
-// Where the device does not have Hopper's instructions the test case is none of it.
+// Leaves the test case out if the device does not have Hopper's instructions.
 #define USE_HOPPER(device)   \
   const h200::Device device; \
   if (!(device).hopper()) {  \

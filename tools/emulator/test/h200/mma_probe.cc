@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// mma.sync against hypotheses of how Hopper adds, bit by bit: the same PTX on an H100 or H200 and
-// in the emulator as one. Exactly one hypothesis gives all bits, and it is the emulator's model.
+// mma.sync against hypotheses of how Hopper adds, bit by bit: the same PTX runs on an H100 or H200
+// and in the emulator of such a GPU. Exactly one hypothesis gives all bits, and it is the
+// emulator's model.
 #include <cstdio>
 
 #include "tools/emulator/test/h200/device.h"

@@ -77,7 +77,7 @@ std::string difference(uint64_t number, const uint32_t* gpu, const uint32_t* emu
   return all + "    # words that differ: " + std::to_string(words) + "\n";
 }
 
-// The program without the steps that it differs without.
+// The program without the steps that the difference does not need.
 RandomProgram shrunk(RandomProgram program, const RandomDriver& gpu, const RandomProcess& emulator,
                      std::string* what) {
   const auto differs = [&](const RandomProgram& p) -> std::string {
@@ -96,8 +96,8 @@ RandomProgram shrunk(RandomProgram program, const RandomDriver& gpu, const Rando
   return program;
 }
 
-// Where the GPU has the emulator's words of what ptxas leaves as it stands, ptxas made another
-// program of it.
+// If GPU and emulator agree when ptxas leaves the program as it stands (-O0), the difference comes
+// from what ptxas makes of it.
 const char* as_it_stands(const RandomProgram& p, const RandomDriver& gpu,
                          const RandomProcess& emulator) {
   const std::vector<uint32_t> words = gpu.run({p}, 0);

@@ -132,10 +132,11 @@ std::string guarded(const std::string& step, Draw& draw) {
   return guard + name("p", draw.below(kPredicates)) + " " + step;
 }
 
-// What the step writes is shifted by a zero that ptxas cannot know. What ptxas 13.0 makes of steps
-// together is not always what they do one by one: it takes bits that a float instruction wrote for
-// a number where they shift, drops the .sat of (a + b) - b, and all of cvt.sat.f32.f32 of what
-// add.sat.s32 wrote, and more, none of which a compiler of C++ writes.
+// What the step writes is shifted by a zero that ptxas cannot know. ptxas 13.0 does not always make
+// of several steps what they do one by one. It takes the bits that a float instruction wrote for a
+// number if they are a shift's operand. It drops the .sat of (a + b) - b, and a whole
+// cvt.sat.f32.f32 of the result of add.sat.s32. There is more, and no C++ compiler writes any of
+// it.
 std::string apart(const char* text, const Written& to) {
   const std::string_view step = text;
   std::string out;

@@ -94,7 +94,7 @@ struct Field {
   uint64_t expected;
 };
 
-// What each argument becomes; `known` of a value that has been seen on hardware.
+// What each argument becomes in the map.
 std::vector<Field> fields(const Case& c) {
   constexpr uint32_t codes[] = {0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 8, 7, 8};
   std::vector<Field> all = {{"address", 0, 0, 64, c.address},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// wgmma against the published model of Hopper, bit by bit: the same PTX on an H100 or H200 and in
-// the emulator as one. Where a GPU and the model differ, the model is wrong.
+// wgmma against the published model of Hopper, bit by bit: the same PTX runs on an H100 or H200 and
+// in the emulator of such a GPU. Where a GPU and the model differ, the model is wrong.
 #include <cstdio>
 
 #include "tools/emulator/test/h200/device.h"

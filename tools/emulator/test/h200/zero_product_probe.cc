@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a product that is zero does to the alignment of a tensor core's sum: zeros times large
 // numbers beside small products, counted under four hypotheses. The same PTX runs on an H100 or
-// H200 and in the emulator as one. Where a GPU and the model differ, the model is wrong.
+// H200 and in the emulator of such a GPU. Where a GPU and the model differ, the model is wrong.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -119,8 +119,9 @@ struct Score {
 };
 
 // Tells what fits. For fp16 and 8-bit floats the last two are the same, since their products do not
-// come below 2^-126. Where those of bf16 and tf32 do, an H200 agrees with none of the four in every
-// word (98 in 100 with a product of zero at 2^-133, 2026-11-22), so their kinds here stay above.
+// come below 2^-126. If products of bf16 and tf32 do, an H200 agrees with none of the four in every
+// word (98 in 100 with a product of zero at 2^-133, 2026-11-22). So the data of bf16 and tf32 here
+// stay above 2^-126.
 void tell(const std::string& name, const Score& s, bool emulated) {
   std::string table = name + ", equal words of " + std::to_string(s.words) + ":\n";
   for (int zero = 0; zero < hypotheses; ++zero)

@@ -71,7 +71,7 @@ TEST_CASE("random lets some work stay behind for long and at a standstill only a
     CHECK(q.empty());
     longest = std::max(longest, ticks);
   }
-  CHECK(longest > 100000);  // eager or not, 32 pieces take at most some thousand of themselves
+  CHECK(longest > 100000);  // alone, 32 pieces take a few thousand at most
 }
 
 TEST_CASE("a copy group is complete when its copies are and the youngest may be left open") {

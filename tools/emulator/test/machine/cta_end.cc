@@ -151,7 +151,8 @@ TEST_CASE("a CTA waits for relaxed arrivals and ends") {
   find(arrive, awaited, "");
 }
 
-// Its own wait is what keeps rank 1: rank 0 has waited for its own arrival alone.
+// Only its own wait keeps rank 1 from ending: rank 0 has waited only for the arrival at its own
+// mbarrier.
 TEST_CASE("a CTA ends after the commits of its pair") {
   const exec_test::SettingsGuard guard;
   emu::settings().formal = emu::Reaction::stop;

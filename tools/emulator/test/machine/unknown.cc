@@ -180,8 +180,8 @@ TEST_CASE("shared memory that nobody wrote may be copied within shared memory an
                  "s + 0x10"));
 }
 
-// Partial tiles: all threads exchange, those behind the end what they never loaded, and only those
-// before it store what they get.
+// Partial tiles: all threads take part in the exchange. Those beyond the end pass on what they
+// never loaded, and only those before it store what they get.
 TEST_CASE("a register without a value may be stored to shared memory and be left alone there") {
   const std::string exchange =
       "mov.u32 %r0, %tid.x; setp.lt.u32 %p0, %r0, 20; mul.wide.u32 %rd1, %r0, 4;"
@@ -273,7 +273,7 @@ TEST_CASE("a register without a value may be stored to global memory and be left
     INFO(report);
     CHECK(contains(report, " of kernel k stores none there: register %r1 is read by"));
   }
-  // Part of what lies there has a value, and a store of one gives the rest one.
+  // Only some of the bytes there have a value. A store of a value gives the others one.
   const std::string few =
       "st.global.v2.u32 [%out+200], {1, 2}; ld.global.u32 %r2, [%out+204];"
       "st.global.u32 [%out], %r2;";

@@ -47,9 +47,9 @@ void append_fragments(const WarpMma& w, const WarpMmaData& data, std::vector<uin
 std::vector<uint32_t> accumulator_fragment(const WarpMma& w, const std::vector<uint32_t>& c);
 
 // K in steps of `step` elements, each of which adds to the rounded sum of those before; first the
-// last elements if `reversed`. Terms keep `kept` fractional bits. `as_fp16`, 8-bit floats: ptxas
-// for 9.0 and 10.0 makes two instructions of fp16 of one, the first with two of every four elements
-// of K, and adds C to their sum at last, rounded to nearest.
+// last elements if `reversed`. Terms keep `kept` fractional bits. `as_fp16`: for 8-bit floats ptxas
+// replaces the instruction on 9.0 and 10.0 by two of fp16. The first has two of every four elements
+// of K. C is added to their sum at last, rounded to nearest.
 struct Hypothesis {
   int step, kept;
   bool reversed = false, as_fp16 = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Walks inventory.def: what other people's NVFP4 kernels are made of loads, runs and gives the
-// result written there; ptxas takes the same text.
+// Walks inventory.def: each instruction of other people's NVFP4 kernels loads, runs and gives the
+// result written there, and ptxas accepts the same text.
 #include <algorithm>
 #include <cstdio>
 #include <fstream>

@@ -31,8 +31,8 @@ uint32_t e4m3(int v) {
 uint32_t e5m2(int v) { return f16(v) >> 8; }
 uint32_t low_bits(int v) { return uint32_t(v); }
 
-// Code of a whole number that the type has, by its exponent's bias and its bits of mantissa and in
-// all.
+// Bit pattern of an integer that the type can represent. The type has an exponent bias, bits of
+// mantissa, and bits in all.
 uint32_t small(int v, int bias, int mantissa, int bits) {
   if (!v) return 0;
   const int e = std::ilogb(float(std::abs(v)));

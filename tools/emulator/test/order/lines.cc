@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What whole warps do to whole lines of memory is kept as one record for a line. Nothing of that
-// shows: the same accesses lane by lane have the same findings. In shared memory those are spelled
-// .shared::cluster; in global memory every access goes so once a register without a value has been
-// stored anywhere.
+// shows: the same accesses lane by lane have the same findings. In shared memory accesses by
+// .shared::cluster go lane by lane; in global memory all accesses do as soon as a register without
+// a value has been stored anywhere.
 #include <random>
 
 #include "tools/emulator/test/support/exec_support.h"

@@ -93,8 +93,8 @@ std::string replaced(std::string text, const std::string& argument) {
   return text;
 }
 
-// Adds a line, or those of the parts that it names, to the racy and the repaired program; what the
-// parts do to what the program is about, if it does not say so itself.
+// Adds a line, or the lines of the parts that it names, to the racy and the repaired program. If
+// the program does not say what it is about, the descriptions of its parts say so.
 void add(const std::string& line, const Parts& parts, bool by_parts, Pair& p) {
   const std::string mark = line.substr(0, line[0] == '-' || line[0] == '+');
   const std::string text = line.substr(mark.size());

@@ -15,7 +15,7 @@ namespace {
 
 using namespace ptx_test;
 
-// What the machine refuses in its own words is no matter of the table.
+// "not supported" is the machine's refusal, which does not concern the table.
 bool front_end_accepts(const std::string& instruction) {
   const std::string v = body_verdict("L: T: .branchtargets L; " + instruction);
   INFO(instruction << ": " << v);

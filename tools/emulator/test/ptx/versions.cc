@@ -115,8 +115,8 @@ TEST_CASE("versions and targets are those of ptxas with each target from its fir
   }
 }
 
-// Samples of the rows are many more than rows: two targets take all, the others every fourth, other
-// ones each.
+// There are many more samples than rows. Two targets take all samples, and each of the others takes
+// a fourth of them.
 TEST_CASE("a row is loaded from the .version on from which ptxas accepts it and not before") {
   if (!have_ptxas()) SKIP_TEST("no ptxas on PATH");
   const std::vector<std::string> all = row_samples();

@@ -82,7 +82,7 @@ bool recall(const std::string& question, Verdict* verdict) {
   return true;
 }
 
-// Under its name when it is whole: other processes ask meanwhile.
+// The file gets its name when it is complete, since other processes may ask meanwhile.
 void keep(const std::string& question, const Verdict& verdict) {
   const std::string name = file_of(question);
   if (name.empty()) return;
@@ -250,7 +250,8 @@ class Judge {
         errors_[open[at]] = error;
         bad.push_back(open[at]);
       }
-      // A statement can spoil what follows it, a lost brace the line of the poison.
+      // A statement can spoil those that follow it. With a lost brace even the error in the line of
+      // the poison may be missing.
       if (fatal && bad.empty()) {
         if (open.size() == 1) errors_[open[0]] = output;
         if (frame_is_bad) throw std::runtime_error("ptxas refuses the frame: " + output);

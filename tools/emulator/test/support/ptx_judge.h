@@ -22,9 +22,9 @@ Frame frame_at(const std::string& target, int version);
 // The same with the registers alone that the statement names.
 Frame frame_for(const std::string& statement, const std::string& target, int version);
 
-// What ptxas says against each statement, a line of its own in `frame`; empty = accepted. Many are
-// judged by one run; what ptxas finds only when it generates code comes out as well, of the
-// statements for which `to_code` is true or which it does not reach.
+// What ptxas says against each statement, a line of its own in `frame`; empty = accepted. One run
+// judges many. What ptxas finds only when it generates code is said of the statements for which
+// `to_code` is true, and of those beyond its end.
 std::vector<std::string> ptxas_verdicts(const std::vector<std::string>& statements,
                                         const Frame& frame = plain_frame(),
                                         const std::vector<bool>& to_code = {});

@@ -15,8 +15,8 @@ namespace ptx_test {
 // Registers p0.. (.pred) b (.b8) h (.b16) r (.b32) d (.b64) q (.b128) f (.f32) u (.u32) i (.s32)
 // x (.f16x2) e (.f16) g (.f64), 32 each; shared variable s, local variable loc. .b128 is of 8.3.
 std::string declarations(int version = 90);
-// Without the registers of which `text` names none: to declare all takes longer than to read the
-// instruction.
+// The same without the kinds of registers that `text` does not name: declaring all takes longer
+// than reading the instruction.
 std::string declarations_for(std::string_view text, int version = 90);
 
 // .version (90 = 9.0), .target, .address_size

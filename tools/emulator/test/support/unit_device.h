@@ -24,7 +24,7 @@ struct OrderGuard {
   ~OrderGuard() { emu::settings() = saved; }
 };
 
-// A test that changes the text asks for something that is there.
+// Replaces `from` in the text by `to`, and fails the test if it is not there.
 inline std::string replaced(std::string text, const std::string& from, const std::string& to) {
   const size_t at = text.find(from);
   INFO(from);
