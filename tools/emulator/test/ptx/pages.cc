@@ -33,9 +33,9 @@ void is_current(const std::string& path, const std::string& text) {
 std::string refused_page() {
   std::string text =
       "# What is refused\n\n"
-      "Generated from [ptx/absent.def](../ptx/absent.def): instructions of the manual that a "
-      "module with\nthem is refused for, when it is loaded, with this reason. "
-      "[modelled.md](modelled.md#refused) says\nwhat else is.\n\n"
+      "Generated from [ptx/absent.def](../ptx/absent.def): instructions of the manual that the "
+      "emulator\ndoes not have. A module that contains one is refused when it is loaded; the table "
+      "gives the\nreason. [modelled.md](modelled.md#refused) says what else is refused.\n\n"
       "| instruction | what it is |\n|---|---|\n";
 #define ABSENT(words, meaning) text += "| `" words "` | " meaning " |\n";
 #include "tools/emulator/ptx/absent.def"
@@ -124,11 +124,11 @@ std::string evidence_page() {
       "# What confirms each opcode\n\n"
       "Generated from [ptx/opcodes.def](../ptx/opcodes.def) and the tests. Every form is accepted "
       "by ptxas\n13.0 (`test/ptx/legality.cc`); this page is about what the instructions do.\n\n"
-      "* *random*: so many of its variants in the random programs whose words an H200 and the "
+      "* *random*: the number of its variants in the random programs, for which an H200 and the "
       "emulator\n"
-      "  share ([test/h200/random.def](../test/h200/random.def))\n"
+      "  gave the same words ([test/h200/random.def](../test/h200/random.def))\n"
       "* *probe*: a test in `test/h200/` that ran on an H200, too\n"
-      "* *kernels*: so many of its variants in kernels of others that give their known results "
+      "* *kernels*: the number of its variants in kernels of others that give their known results "
       "here\n"
       "  ([test/op/inventory.def](../test/op/inventory.def))\n"
       "* *manual alone*: none of these; the tests take their values from the manual\n\n" +
