@@ -90,26 +90,27 @@
  *            zero after it. Let
  *                S = the sum over K of |a * scale_a * b * scale_b|
  *                s = ceil(K / 64), the number of steps
- *                r = s on 10.x if K is at most 1792, and on 12.x if K is at most 256; else
- *                    s + 2 on 10.x and s + 4 on 12.x, since CTAs may share K (up to 4 on 10.x, up
- *                    to 8 on 12.x) and add their partial sums in fp32
- *                z = the number of steps with a block of 16 products that are all 0 but whose two
- *                    scales are both 256 or more
+ *                r = on 10.x s if K is at most 1792, else s + 2: up to 4 CTAs may share K
+ *                    on 12.x s if K is at most 256, else s + 4: up to 8 CTAs may share K
+ *                    (CTAs that share K add their partial sums in fp32)
+ *                z = the number of steps that have at least one block of 16 products which are all
+ *                    0 and whose two scales are both 256 or more
  *            Then
  *                |acc - exact| <= r * 2^-23 * (1 + 2^-7) * S + z * 2^-18
  *            How tensor cores align the products of a step is not published. docs/numerics.md has
  *            two models, "groups" and "blocks". The bound holds for both; the term with z is needed
  *            for "blocks" only. The bits of 10.x and 12.x may differ.
  *
- *            acc is exact if all partial sums are multiples of one power of two, 2^u, and below
- *            2^(u+24), and besides u is at least -19 or no block has two scales of 256 or more.
+ *            acc is exact if two conditions hold. All partial sums are multiples of one power of
+ *            two, 2^u, and below 2^(u+24). And u is at least -19, or no block has two scales of 256
+ *            or more.
  *
  *            UE8M0 scales: if S is below 2^127,
  *                |acc - exact| <= r * 2^-23 * (1 + 2^-7) * S + r * 2^-149 + Z
- *            where Z is the sum of 2^(E-32) over all steps that have a block of 16 products that
- *            are all 0. 2^E is the product of the two scales of such a block, the largest one of
- *            the step. Z is 0 in the model "groups". acc is exact if all partial sums are multiples
- *            of 2^u and below 2^(u+24), u is at least -149, and no E is above u + 35.
+ *            where Z concerns blocks of 16 products that are all 0. For a step with such blocks,
+ *            2^E is the largest product of the two scales of such a block. Z is the sum of 2^(E-32)
+ *            over these steps; in the model "groups" it is 0. acc is exact if all partial sums are
+ *            multiples of 2^u and below 2^(u+24), u is at least -149, and no E is above u + 35.
  *
  *            9.0 (Hopper): an element times its scale is exact in fp16, and fp16 tensor cores form
  *            the sum. A step adds 16 products, which need not be neighbours along K. K is rounded
@@ -119,14 +120,14 @@
  *            up to 24 partial sums, and add those. So the bits of an inexact acc depend on the
  *            tile, and thereby on M.
  *
- *            On 9.0 acc is exact if all products, and all sums of some of them, are multiples of
- *            one power of two, 2^u, and below 2^(u+24). D then has the same bits as elsewhere.
- *            Otherwise
+ *            On 9.0 acc is exact if for some u each product, and the sum of each subset of the
+ *            products, is a multiple of 2^u and below 2^(u+24). D then has the same bits as
+ *            elsewhere. Otherwise
  *                |acc - exact| <= (s + 4) * 2^-23 * S + (K + s) * 2^(E-25),  s = 16 * ceil(K/256)
  *            where E is the largest exponent of a product or a partial sum. The exponent of a
- *            product is that of a * scale_a plus that of b * scale_b, each taken as at least -7. A
- *            partial sum is at most (S + |exact|) / 2. The second term is larger than the first
- *            where large products cancel each other.
+ *            product is that of a * scale_a plus that of b * scale_b, each taken as at least -7. To
+ *            bound E: the magnitude of a partial sum is at most (S + |exact|) / 2. The second term
+ *            is larger than the first where large products cancel each other.
  *
  * KERNELS    NVFP4 tokens: kernels for 9.0, which have run on an H200 and an H100, and for 10.0,
  *            10.3, 12.0 and 12.1, which have run in an emulator only. Kernels for 10.7 and 11.0
@@ -293,8 +294,8 @@ enum {
  * format describes B alone if A is fp16 or bf16 (a_type). Formats with UE8M0 scales are supported
  * by the reference in all cases, and by kernels
  *   on 10.x                 with a quantized A or a bf16 A
- *   on 9.0                  with both, too. A quantized A is decoded to bf16 in the workspace on
- *                           every call, where elements of 2^128 and more become infinite.
+ *   on 9.0                  with a quantized A or a bf16 A. A quantized A is decoded to bf16 in the
+ *                           workspace on every call; elements of 2^128 and more become infinite.
  *   on other GPUs from 8.0  with a bf16 A
  * Anything else is refused as NOT_SUPPORTED. */
 enum {
@@ -303,8 +304,8 @@ enum {
   NVFP4_OPERAND_FORMAT_E2M1_UE8M0 = 2  /* UE8M0 per 16                                            */
 };
 
-/* The order of weights in memory. A name consists of the GPUs whose kernels read the order and a
- * version.
+/* The order of weights in memory. A name has two parts: the GPUs whose kernels read this order, and
+ * a version number.
  * NONE    Not packed: codes and scales are two arrays, as the rules of b and b_scales say.
  * SM90_1  For 9.0. Codes and scales are one array, in units of 64 rows x 64 elements of K: 2,304
  *         bytes, with MXFP4 2,176. The unit of row r and element k is number
@@ -377,15 +378,15 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   struct_size  sizeof(nvfp4_gemm_desc). A smaller size is accepted if it includes everything
  *                before d_amax; missing fields count as 0. A larger size, up to 4096, is accepted
  *                if all bytes that this library does not know are 0.
- *   m, n, k, l   0 .. 2^31-1. K is a multiple of 16, with operand_format MXFP4 of 32.
+ *   m, n, k, l   0 .. 2^31-1. K is a multiple of 16; if operand_format is MXFP4, of 32.
  *   enums        Each field holds a value of its enumeration. batch_invariant and
  *                a_tensor_scale_rows are 0 or 1, reserved and reserved2 are 0, and
  *                b_tensor_scale_columns is 0, 64, 128, ..
  *   variant      NULL, and the planner chooses, or the name of a variant (nvfp4_variant_name; the
  *                message of a refusal lists the names). A name may end in
  *                  /2      K is split into two partitions, or into as many as the number says.
- *                  /even   Some variants of 9.0: tiles that would leave SMs idle are divided evenly
- *                          among all CTAs along K.
+ *                  /even   Some variants of 9.0: the last tiles, which would leave SMs idle, are
+ *                          cut along K, so that all CTAs get even shares of them.
  *                  /apart  After one of the above or a plain name: the kernel stores the sums in
  *                          fp32 in the workspace, and a second kernel computes D from them, with
  *                          the same bits. The planner does so where it is faster. Refused if the
@@ -395,8 +396,9 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                checks no rule below. K = 0 gives acc = +0, and the rules of A, B and their scales
  *                are not checked.
  *   tiles        ceil(M/256) * ceil(N/128) * L is below 2^31; if `variant` is set, the sizes of its
- *                tiles replace 256 and 128. Besides, no kernel of a plan has more than 2^31-1 CTAs,
- *                and a kernel may have several CTAs for each tile. The status is LIMIT otherwise.
+ *                tiles replace 256 and 128. No kernel of a plan may have more than 2^31-1 CTAs,
+ *                and a kernel can have several for each tile. Beyond these limits the status is
+ *                LIMIT.
  *   16-bit A     With a_type F16 or BF16, a_scales is NULL, a_scale_layout may be UNSET, and the
  *                stride of the scales is ignored.
  *   C            If c_type is not set, c is NULL and beta is 0. If c_type is set, c is required,
@@ -421,16 +423,17 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                of 4,096, since a unit has 4,096 elements. A slice of rows begins at a multiple of
  *                64. Slices along K are not possible.
  *   a_ld, b_ld   At least K, a multiple of 32 (16 bytes), and below 2^41. So K = 48 needs at least
- *                64. With a_type F16 or BF16 a_ld and the stride of a are multiples of 8, below
- *                2^39.
+ *                64. If a_type is F16 or BF16, a_ld and the batch stride of a are multiples of 8
+ *                and below 2^39.
  *   c_ld, d_ld   At least N, for column-major at least M. Multiples of 8 are stored faster.
  *   strides      Ignored if l = 1.
  *                  a, b    a multiple of 32, below 2^41; 0 repeats the same matrix
  *                  scales  a multiple of 16 bytes, and at least nvfp4_scale_bytes_for(), or 0
- *                  d       Batches do not overlap. Either the stride is at least (M-1) * d_ld + N,
- *                          or the rows of all batches alternate: the stride is at least N and d_ld
- *                          at least (L-1) * stride + N. In column-major order M and N change places
- *                          in these formulas.
+ *                  d       Batches do not overlap. Either one follows the other: the stride is at
+ *                          least (M-1) * d_ld + N. Or their rows alternate: row 0 of every batch,
+ *                          then row 1 of every batch. The stride is then at least N, and d_ld at
+ *                          least (L-1) * stride + N. In column-major order M and N change places in
+ *                          these formulas.
  *                  c       any stride >= 0
  *   overlap      An array that is written (D, its scales, the maxima, the workspace) shares no byte
  *                with any other array. An array reaches from its first to its last byte, and scales
@@ -541,7 +544,7 @@ typedef struct nvfp4_gemm_desc {
   float *d_row_amax;                   /* [l][m] fp32; NULL: none                                 */
   const void *b2;                      /* [l][n][k] as b; NULL: not gated                         */
   const void *b2_scales;               /* as b_scales                                             */
-  const float *b2_tensor_scale;        /* as b_tensor_scale, columns too                          */
+  const float *b2_tensor_scale;        /* as b_tensor_scale, with b_tensor_scale_columns          */
   const void *bias2;                   /* like bias; both are set, or neither                     */
   const float *alpha2_device;          /* scalar_mode DEVICE                                      */
   float alpha2;                        /* scalar_mode HOST                                        */
@@ -589,9 +592,10 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
  *   1 more if there is a workspace; 2 more on 10.x if the scales of both operands are linear; none
  *     if only "/even" or "/apart" needs the workspace
  *   1 more if a second kernel computes D (nvfp4_plan_info, d_apart)
- * With K = 0 it has memset nodes instead, one or one for each batch, or one kernel node if D needs
- * more than the value alpha * 0 in fp16. The code of a kernel is loaded at its first use; the
- * thread's capture mode is relaxed while that happens.                                 Since 0.1 */
+ * With K = 0 it has memset nodes instead, if each element of D is alpha * 0 in fp16: one node, or
+ * one for each batch if there are gaps between batches. If D needs more (a C, a bias, another type
+ * or order), it has one kernel node. The code of a kernel is loaded at its first use; the thread's
+ * capture mode is relaxed while that happens.                                          Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
 
 /* Opens the driver, and loads the code of all kernels for the current context's device. Call it
@@ -688,8 +692,9 @@ NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
 /* Bytes of workspace that the problem needs on a device of that compute capability, exactly:
  *   NVFP4 tokens on 10.x         for linear scales converted to 128x4
  *   NVFP4 tokens on 9.0          for the decoded tokens, if the tile is large
- *   "/even"; 16-bit A and 12.x   for the sums of K partitions
- *   d_apart (nvfp4_plan_info)    for the sums of D in fp32, besides
+ *   K partitions                 for their sums: with "/even", with a 16-bit A on other GPUs than
+ *                                9.0, and in all products on 12.x
+ *   d_apart (nvfp4_plan_info)    in addition, for the sums of D in fp32
  * In other cases 0 bytes are needed. desc->workspace is ignored. Errors are those of
  * nvfp4_gemm_supported, and *bytes is then unchanged.                               Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
@@ -749,7 +754,7 @@ typedef struct nvfp4_plan_info {
   int32_t tile_ctas;                   /* CTAs that compute a tile side by side: 2 for a pair     */
   int32_t tiles;                       /* in all batches                                          */
   int32_t k_partitions;                /* parts of K; each has its own CTA, or pair of CTAs       */
-  int32_t whole_tiles;                 /* tiles that are not split along K, though others are     */
+  int32_t whole_tiles;                 /* tiles not split along K, if the plan's other ones are   */
   int32_t cluster_ctas;
   int32_t grid_ctas;                   /* CTAs launched on sm_count SMs                           */
   int32_t cta_threads, ctas_per_sm;
@@ -799,10 +804,10 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
  * on 9.0 for NVFP4 tokens, which are decoded first. With COUNTS and rows_hint (below) it is made
  * for 4 * rows_hint * l rows. More rows than that still work, but take longer.
  *
- * The rows of a group have the bits of a separate product of that group. For 4-bit tokens on 10.x
- * the separate product has batch_invariant = 1. Elsewhere it names the variant that
- * nvfp4_grouped_describe returns with "/1" behind it, so that K is not split. With
- * batch_invariant = 1 the bits of a row do not depend on rows_hint.
+ * The rows of a group have the bits of a separate product of that group. To get the same bits from
+ * nvfp4_gemm_run, set batch_invariant = 1 for 4-bit tokens on 10.x. Elsewhere set desc->variant to
+ * the variant that nvfp4_grouped_describe returns, followed by "/1", so that K is not split. With
+ * batch_invariant = 1 in the grouped product the bits of a row do not depend on rows_hint.
  *
  * rows_kind says what the array rows holds:
  * ENDS    Group g has the rows rows[g-1] to rows[g] - 1 of A and D; the first group begins at
@@ -812,8 +817,9 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
 
 /* struct_size is sizeof(nvfp4_grouped_desc), larger ones as in nvfp4_gemm_desc.
  *   gemm         The rules of one product, except: m is the number of rows of A and D, l the number
- *                of groups, b and b2 are [l][n][k], factors by rows are [m], and batch strides of
- *                a, c and d are ignored. It is read during the call only.
+ *                of groups, b and b2 are [l][n][k], a_tensor_scale is [m] if a_tensor_scale_rows
+ *                is 1, and batch strides of a, c and d are ignored. It is read during the call
+ *                only.
  *   b_shared     0: each group has its own B, so with l above 1 b_batch_stride and
  *                b_scales_batch_stride_bytes are above 0. 1: all groups use one B (and one b2), and
  *                with l above 1 both strides are 0.
@@ -827,19 +833,19 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *                replaces d_tensor_scale. Only for a D of type NVFP4.
  *   bias_group_stride
  *                At least n: group g adds the bias from element g * bias_group_stride on, of bias
- *                and of bias2 alike. 0: all groups add one. Only for a bias per column.
+ *                and of bias2 alike. 0: all groups add the same one. Only for a bias per column.
  *   empty        l, m or n = 0: success, nothing is enqueued.
- *   tiles        tiles_m * ceil(n/w) * k_partitions is at most 2^31-1. t and w are tile_m and
- *                tile_n of nvfp4_grouped_describe; in a gated product w is half of tile_n, except
- *                for 4-bit tokens on 10.x. With ENDS, tiles_m is e + (m-e)/t, where e = min(l, m).
- *                With COUNTS it is l * ceil(capacity/t).
+ *   tiles        Let t and w be tile_m and tile_n of nvfp4_grouped_describe; in a gated product w
+ *                is half of tile_n, except for 4-bit tokens on 10.x. With ENDS, tiles_m is
+ *                e + (m-e)/t, where e = min(l, m); with COUNTS it is l * ceil(capacity/t). Then
+ *                tiles_m * ceil(n/w) * k_partitions is at most 2^31-1.
  *   scales of A  LINEAR: as without groups. 128X4: each group begins a new tile of 128 rows. On 9.0
  *                they must be LINEAR.
- *   scales of D  They have the places that the scales of an A with m rows and n columns have, so
- *                that D can be the A of a next product with the same rows.
- *   scale_rows   For 128X4 scales, of A or, if A has no scales, of D: the scales of group g begin
- *                at row scale_rows[g]. If it is NULL, they follow those of group g-1. The values
- *                are in device memory and are not checked.
+ *   scales of D  They are laid out as the scales of an A with m rows and K = n, so that D can be
+ *                the A of a next product with the same rows.
+ *   scale_rows   Only if the scales of A are 128X4, or A has none and those of D are. The 128X4
+ *                scales of group g, of A and of D, begin at row scale_rows[g]. If it is NULL, they
+ *                follow those of group g-1. The values are in device memory and are not checked.
  *   overlap      The rule of one product. rows, scale_rows, group_alpha and group_alpha2 count as
  *                inputs, too. A bias has (l-1) * bias_group_stride + n elements. The scales of A
  *                are taken to have the largest size that they can have, whatever rows and
@@ -1104,7 +1110,7 @@ NVFP4_API nvfp4_status nvfp4_unpack_weights_host(const nvfp4_pack_desc *desc);
 /* One kernel computes z [rows][k] in fp32 and quantizes it as nvfp4_quantize quantizes x. Each
  * operation is rounded to nearest even (docs/numerics.md).
  * SILU_MUL  z = silu(x) * y: the gated halves of a feed-forward layer.
- * RMS_NORM  h = x. With a residual y it is x + y, rounded to the field type, and is written to y.
+ * RMS_NORM  h = x. With a residual y, h = x + y, rounded to the type of x, and is written to y.
  *           Then z = (h * (1 / sqrt(sum(h^2) / k + epsilon))) * weight. The sum over a row consists
  *           of 256 partial sums, in one fixed order. */
 enum { NVFP4_FUSED_UNSET = 0, NVFP4_FUSED_SILU_MUL = 1, NVFP4_FUSED_RMS_NORM = 2 };
@@ -1151,7 +1157,7 @@ NVFP4_DEFINE_INIT_(nvfp4_fused_quantize_desc)
 #endif
 
 /* One kernel on `stream` of the current context. Allocates nothing, waits for nothing, may be
- * captured. Writes the codes and scales of the elements of z and the residual, no padding.
+ * captured. Writes the codes and scales of z, and the residual; does not write padding.
  *                                                                                   Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_fused_quantize(const nvfp4_fused_quantize_desc *desc, void *stream);
 
