@@ -448,6 +448,15 @@ def check_peers_share(rows):
                for tokens, _, *cells in rows)
 
 
+def check_peers_static(rows):
+    """Times with programmatic launches over those without: geometric mean, best and worst."""
+    def cell(tokens, ours):
+        ratios = [float(row[f"{ours}_pdl_us"]) / float(row[f"{ours}_us"])
+                  for row in of_peers(tokens, 0)]
+        return f"{statistics.geometric_mean(ratios):.2f}, {min(ratios):.2f}, {max(ratios):.2f}"
+    return all(cells == [cell(tokens, "w4a16"), cell(tokens, "w4a4")] for tokens, *cells in rows)
+
+
 def of_layers():
     """The layers of public models, (M, MB of weights with their scales, row)."""
     import plot
