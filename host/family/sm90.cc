@@ -85,14 +85,6 @@ Clocks clocks_of_partition(const Variant& v, int64_t stages, const Split& split,
           stored + split_clocks + exchanged, 0};
 }
 
-// What packed tiles of few tokens take more, once a launch, if M fills no tile: times of an H200
-// (bench/results/packed-few-h200-2026-11-29.csv). Probably it is clear_rows_beyond_box, whose loop
-// over sub-tiles is as long for one row; that was not measured.
-int64_t clocks_of_few_rows(const nvfp4_gemm_desc& desc, const Variant& v) {
-  if (!has_packed_weights(desc) || desc.m >= v.tile_tokens) return 0;
-  return v.tile_tokens == 16 ? 6000 : v.tile_tokens == 32 ? 900 : 0;
-}
-
 // Clock cycles of the SM that runs longest: of the CTAs that it runs one after the other (or side
 // by side, which takes as long), or of the tiles of its single CTA.
 Clocks clocks(const Variant& v, int64_t tiles, int64_t same, int64_t stages, const Assignment& how,
@@ -159,8 +151,7 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
   const auto take = [&](Assignment how) {
     how.packed = has_packed_weights(desc);
-    const int64_t cost =
-        clocks(v, tiles, same, stages, how, arch).all() + clocks_of_few_rows(desc, v);
+    const int64_t cost = clocks(v, tiles, same, stages, how, arch).all();
     if (choice->variant != nullptr && cost >= choice->cost) return;
     const uint32_t partitions = how.split->partitions;
     const bool several = takes_several_tiles(v, tiles, same, stages);
@@ -358,7 +349,6 @@ Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   while (split->partitions != plan.split) ++split;
   Clocks all = clocks(*plan.variant, tiles, tiles_of_same_tokens(desc, *plan.variant),
                       ceil_div(desc.k, kSm90StageK), {split, plan.whole, plan.packed}, plan.arch());
-  all.ctas += clocks_of_few_rows(desc, *plan.variant);
   if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
   all.sums += sm90_epilogue_clocks(desc, plan.arch(), choice);
   return all;

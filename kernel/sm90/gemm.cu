@@ -66,9 +66,9 @@ __device__ void with_split(uint32_t split, const F& f) {
   }
 }
 
-// Barriers before the first wait: the weight warp has initialised the mbarriers, and consumers have
-// cleared memory. The weight warp has loads to issue and does not wait. There are two barriers
-// because synccheck requires all threads of a barrier to use one instruction.
+// Barriers before the first wait: the weight warp has initialised the mbarriers, and consumers of
+// tiny tiles have cleared memory. The weight warp has loads to issue and does not wait. There are
+// two barriers because synccheck requires all threads of a barrier to use one instruction.
 template <typename Tile>
 struct Start {
   static constexpr uint32_t kInitThreads = 32 * (Tile::kConsumerWarps + 1);
@@ -330,11 +330,10 @@ template <typename Tile>
 __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   if (warp < Tile::kConsumerWarps) {
     ptx::setmaxnreg_inc<Tile::kConsumerRegisters>();
-    if constexpr (Tile::kNaturalTokens) {
-      clear_rows_beyond_box(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
-    }
     Start<Tile>::consumer_warp();
     arrive_at_cluster(cta);
+    // After both arrivals: neither the copies of tokens nor the weight warp wait for it.
+    if constexpr (Tile::kNaturalTokens) clear_rows_beyond_box(cta, threadIdx.x);
     wait_for_cluster(cta);
     consumer_warp<Tile>(cta.p, cta.smem, warp, lane);
     note_end(lane);

@@ -234,21 +234,27 @@ __device__ uint32_t rows_of_box(const Sm90Params& p) {
   return clips_box(Tile::kTokens, Tile::kPacked) ? min(p.m, Tile::kTokens) : Tile::kTokens;
 }
 
-// `threads` consumers zero the rows beyond the box once, before the first k-block, so that stale
-// data never reaches a sum.
+// The consumers zero the rows beyond the box once, before the first k-block, so that stale data
+// never reaches a sum. TMA writes the other rows meanwhile. A thread clears the same word of every
+// sub-tile, or of every few: a row of stores to constant offsets.
 template <typename Tile>
-__device__ void clear_rows_beyond_box(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
-  constexpr uint32_t kSubTiles = Tile::kSlots * Tile::kSlotSteps;
+__device__ void clear_rows_beyond_box(const Cta90<Tile>& cta, uint32_t thread) {
+  constexpr uint32_t kTurn = 16 * 32 * Tile::kConsumerWarps;  // bytes that all clear at once
+  constexpr uint32_t kSpan = kTurn > Tile::kSubTileBytes ? kTurn : Tile::kSubTileBytes;
+  constexpr uint32_t kRing = Tile::kSlots * Tile::kSlotBytes;
+  static_assert(kRing % kSpan == 0 && kSpan % kTurn == 0 && kSpan % Tile::kSubTileBytes == 0);
   const uint32_t rows = rows_of_box<Tile>(cta.p);
   if (rows == Tile::kTokens) return;
-  const uint32_t first = rows * kTokenRowBytes, bytes = Tile::kSubTileBytes - first;
-  for (uint32_t sub_tile = 0; sub_tile < kSubTiles; ++sub_tile) {
-    const uint32_t at = cta.tokens(0) + sub_tile * Tile::kSubTileBytes + first;
-    for (uint32_t i = thread * 16; i < bytes; i += threads * 16) {
-      ptx::st_shared_v4_b32(at + i, make_uint4(0, 0, 0, 0));
+#pragma unroll 1
+  for (uint32_t at = 16 * thread; at < kSpan; at += kTurn) {
+    if (at % Tile::kSubTileBytes < rows * kTokenRowBytes) continue;
+#pragma unroll
+    for (uint32_t span = 0; span < kRing; span += kSpan) {
+      ptx::st_shared_v4_b32(cta.tokens(0) + span + at, make_uint4(0, 0, 0, 0));
     }
   }
   ptx::fence_proxy_async_shared_cta();
+  ptx::named_barrier_sync<kConsumerBarrier, 32 * Tile::kConsumerWarps>();
 }
 
 // Loads token sub-tiles straight from A. TMA writes zeros beyond K, and beyond M in the last of

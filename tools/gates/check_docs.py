@@ -457,6 +457,20 @@ def check_peers_static(rows):
     return all(cells == [cell(tokens, "w4a16"), cell(tokens, "w4a4")] for tokens, *cells in rows)
 
 
+def check_few_rows(rows):
+    """Times of packed tiles of 16 and of 32 tokens over those before, by three ways to clear."""
+    import plot
+    table = plot.read(f"{ROOT}/bench/results/few-rows-h200-2026-11-29.csv")[1]
+
+    def cell(tokens, tile, way):
+        return "{:.2f}".format(statistics.geometric_mean(
+            float(row[way]) / float(row["before_us"]) for row in table
+            if row["m"] == tokens and tile in row["plan"]))
+    return all(cells == [cell(tokens, tile, way) for tile in ("64x16x", "64x32x")
+                         for way in ("after_us", "none_us", "whole_us")]
+               for tokens, *cells in rows)
+
+
 def of_layers():
     """The layers of public models, (M, MB of weights with their scales, row)."""
     import plot
