@@ -3,8 +3,8 @@
 """counters.py BENCH [--cell TOKENS:MxNxK[:VARIANT] | TOKENS:LAYER@ROWS ..]: what Nsight Compute
 counts in one launch of the product's kernel, caches flushed before each pass, the GPU's own clocks:
 a CSV row a cell to stdout. BENCH is build/nvfp4_bench, whose first launch is counted and verified;
-TOKENS is nvfp4, f16 or bf16; LAYER@ROWS is a layer of experts.def whose groups have ROWS rows each.
-`ncu` must be on the PATH and may need root."""
+TOKENS is nvfp4, f16, bf16, or packed: bf16 with packed weights; LAYER@ROWS is a layer of
+experts.def whose groups have ROWS rows each. `ncu` must be on the PATH and may need root."""
 import argparse
 import csv
 import io
@@ -44,6 +44,8 @@ def bench_command(bench, tokens, shape, *variant):
     if "@" in shape:
         layer, rows = shape.split("@")
         command = [bench, "grouped", "--layer", layer, "--rows", rows, "--replays", "3"]
+    elif tokens == "packed":
+        command, tokens = [bench, "packed", "--shape", shape, "--replays", "3"], "bf16"
     else:
         command = [bench, "gpu", "--shape", shape, "--no-cublas", "--replays", "3"]
     command += [] if tokens == "nvfp4" else ["--a-type", tokens]
