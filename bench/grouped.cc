@@ -323,7 +323,8 @@ class Experts {
     gemm_packed = gemm, of_packed = grouped, of_packed.gemm = &gemm_packed;
     gemm_packed.b = packed_->pointer(), gemm_packed.b_scales = nullptr;
     gemm_packed.b_packing = kPacking, gemm_packed.b_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
-    gemm_packed.b_batch_stride = support::packed_stride(gemm.n, gemm.k);
+    gemm_packed.b_batch_stride =
+        support::packed_stride(gemm.n, gemm.k, kPacking, gemm.operand_format);
     gemm_packed.b_ld = gemm_packed.b_scales_batch_stride_bytes = 0;
   }
   void take_counted() {

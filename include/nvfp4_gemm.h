@@ -311,9 +311,13 @@ enum {
  *         bytes, with MXFP4 2,176. The unit of row r and element k is number
  *         (r/64) * ceil(K/64) + k/64 of its matrix. Elements beyond N or K are zeros.
  *         docs/packing.md has the order inside a unit.
- * nvfp4_pack_weights packs weights, nvfp4_unpack_weights restores them. Kernels of 9.0 read packed
- * weights in products with fp16 or bf16 tokens; the reference reads them in every product. */
-enum { NVFP4_PACKING_NONE = 0, NVFP4_PACKING_SM90_1 = 1 };
+ * SM100_1 For 10.0 and 10.3. A unit has 128 rows and four scales of each: 64 elements of K and
+ *         4,608 bytes, with MXFP4 128 elements and 8,704 bytes. The units of a block of 128 rows
+ *         lie one after the other along K. Elements beyond N or K are zeros.
+ * nvfp4_pack_weights packs weights, nvfp4_unpack_weights restores them. Kernels of 9.0 read SM90_1
+ * in products with fp16 or bf16 tokens, those of 10.0 and 10.3 SM100_1 in products with quantized
+ * tokens. The reference reads both in every product. */
+enum { NVFP4_PACKING_NONE = 0, NVFP4_PACKING_SM90_1 = 1, NVFP4_PACKING_SM100_1 = 2 };
 
 /* How the scale of a block follows from its elements. For a UE8M0 scale let m * 2^e, 1 <= m < 2, be
  * the largest magnitude of the block:
@@ -417,11 +421,11 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                the types and scalar_mode call for.
  *   workspace    It has at least nvfp4_gemm_workspace_bytes() bytes, with any content. Products
  *                that may run at the same time each need their own.
- *   b_packing    With NVFP4_PACKING_SM90_1, b and b2 hold codes and scales as nvfp4_pack_weights
- *                writes them. b_scales and b2_scales are NULL, b_ld is 0, b_scale_layout may be
+ *   b_packing    Unless it is NONE, b and b2 hold codes and scales as nvfp4_pack_weights writes
+ *                them. b_scales and b2_scales are NULL, b_ld is 0, b_scale_layout may be
  *                UNSET, and the stride of the scales is ignored. b_batch_stride is 0 or a multiple
- *                of 4,096, since a unit has 4,096 elements. A slice of rows begins at a multiple of
- *                64. Slices along K are not possible.
+ *                of a unit's elements: 4,096 of SM90_1, 8,192 of SM100_1 (MXFP4 16,384). A slice of
+ *                rows begins at a multiple of a unit's rows. Slices along K are not possible.
  *   a_ld, b_ld   At least K, a multiple of 32 (16 bytes), and below 2^41. So K = 48 needs at least
  *                64. If a_type is F16 or BF16, a_ld and the batch stride of a are multiples of 8
  *                and below 2^39.
@@ -1041,8 +1045,8 @@ NVFP4_API nvfp4_status nvfp4_scale_convert(const void *src, int32_t src_layout, 
 
 /* ---- Packed weights -------------------------------------------------------------------------- */
 
-/* Bytes of a packed [rows, k] matrix, a multiple of 128: ceil(rows/64) * ceil(k/64) units. 0 if a
- * size is negative, k is no multiple of the elements that share a scale, packing is NONE or
+/* Bytes of a packed [rows, k] matrix, a multiple of 128: rows and k are rounded up to units. 0
+ * if a size is negative, k is no multiple of the elements that share a scale, packing is NONE or
  * unknown, format is no NVFP4_OPERAND_FORMAT, or the result exceeds 2^63-1.            Since 0.1 */
 NVFP4_API size_t nvfp4_packed_bytes(int64_t rows, int64_t k, int32_t packing, int32_t format);
 
@@ -1052,9 +1056,9 @@ NVFP4_API size_t nvfp4_packed_bytes(int64_t rows, int64_t k, int32_t packing, in
  *   n, k, l      0 .. 2^31-1; k a multiple of 16, of 32 for MXFP4. Any of them 0: success, nothing
  *                is read or written.
  *   rows         A call converts the rows first_row to first_row + rows - 1 of each matrix. If
- *                rows is 0, it converts all from first_row on. first_row is a multiple of 64. rows
- *                is, too, unless first_row + rows is n. codes and scales hold these rows alone: a
- *                matrix [rows][k] with its own scales. `packed` is the whole matrix.
+ *                rows is 0, it converts all from first_row on. first_row is a multiple of a unit's
+ *                rows. rows is, too, unless first_row + rows is n. codes and scales hold these rows
+ *                alone: a matrix [rows][k] with its own scales. `packed` is the whole matrix.
  *   codes        codes_ld >= k, a multiple of 32, below 2^41.
  *   scales       nvfp4_scale_bytes_for(rows, k, scale_layout, format) bytes for each matrix. Bit 7
  *                of a UE4M3 scale is not kept.

@@ -10,19 +10,25 @@
 namespace nvfp4 {
 
 struct Packing {
-  int32_t packing;  // an NVFP4_PACKING
-  int64_t rows, k;  // of a unit
-  constexpr int64_t elements() const { return rows * k; }
+  int32_t packing;          // an NVFP4_PACKING
+  int64_t rows;             // of a unit
+  int64_t fixed_k, scales;  // of a row of a unit: elements, or, if these are 0, scales
+  constexpr int64_t k(const OperandFormat& format) const {
+    return fixed_k != 0 ? fixed_k : scales * format.block;
+  }
+  constexpr int64_t elements(const OperandFormat& format) const { return rows * k(format); }
   constexpr int64_t unit_bytes(const OperandFormat& format) const {
-    return elements() / 2 + elements() / format.block;
+    return elements(format) / 2 + elements(format) / format.block;
   }
   // Bytes of a batch stride of that many elements, a multiple of elements(). It is below 2^41.
   constexpr int64_t stride_bytes(int64_t stride, int32_t format) const {
-    return stride / elements() * unit_bytes(*find_operand_format(format));
+    const OperandFormat& of = *find_operand_format(format);
+    return stride / elements(of) * unit_bytes(of);
   }
 };
 
-constexpr Packing kPackings[] = {{NVFP4_PACKING_SM90_1, 64, 64}};
+constexpr Packing kPackings[] = {{NVFP4_PACKING_SM90_1, 64, 64, 0},
+                                 {NVFP4_PACKING_SM100_1, 128, 0, 4}};
 
 // NULL if there is no such packing.
 constexpr const Packing* find_packing(int32_t packing) {
@@ -38,7 +44,7 @@ inline bool packed_bytes(int64_t rows, int64_t k, int32_t packing, int32_t forma
   const OperandFormat* const row = find_operand_format(format);
   if (of == nullptr || row == nullptr || rows < 0 || k < 0 || k % row->block != 0) return false;
   int64_t units;
-  return multiply(ceil_div(rows, of->rows), ceil_div(k, of->k), &units) &&
+  return multiply(ceil_div(rows, of->rows), ceil_div(k, of->k(*row)), &units) &&
          multiply(units, of->unit_bytes(*row), bytes);
 }
 

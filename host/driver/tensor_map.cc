@@ -120,6 +120,25 @@ nvfp4_status encode_packed_map(const Driver& driver, const char* name, const Pac
   return encode(driver, name, const_cast<void*>(packed.first), m, map);
 }
 
+// A row is a piece of 64 elements of 8 bytes.
+nvfp4_status encode_runs_map(const Driver& driver, const char* name, const Runs& runs,
+                             uint32_t box_bytes, TensorMap* map) {
+  const bool shared = runs.batch_bytes == 0;
+  MapLayout m{};
+  m.type = CU_TENSOR_MAP_DATA_TYPE_UINT64;
+  m.dims[0] = kRunPieceBytes / 8;
+  m.dims[1] = static_cast<cuuint64_t>(runs.bytes / kRunPieceBytes);
+  m.dims[2] = shared ? 1 : static_cast<cuuint64_t>(runs.l);
+  m.strides[0] = kRunPieceBytes;
+  m.strides[1] = shared ? m.strides[0] : static_cast<cuuint64_t>(runs.batch_bytes);
+  m.box[0] = static_cast<cuuint32_t>(m.dims[0]);
+  m.box[1] = static_cast<cuuint32_t>(box_bytes / kRunPieceBytes);
+  m.box[2] = 1;
+  m.swizzle = CU_TENSOR_MAP_SWIZZLE_NONE;
+  m.promotion = CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+  return encode(driver, name, const_cast<void*>(runs.first), m, map);
+}
+
 nvfp4_status encode_d_map(const Driver& driver, const DMatrices& d, uint32_t elements,
                           uint32_t lines, TensorMap* map) {
   const auto bytes = [&](int64_t count) { return static_cast<cuuint64_t>(count * d.bytes); };

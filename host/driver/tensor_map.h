@@ -36,6 +36,16 @@ struct PackedUnits {
 nvfp4_status encode_packed_map(const Driver& driver, const char* name, const PackedUnits& packed,
                                uint32_t units, uint32_t blocks, TensorMap* map);
 
+// Bytes, [batches][bytes], a multiple of 512. A box is `box_bytes` of them, from any multiple
+// of 512 on. Batches with stride 0 share theirs. Reads beyond the bytes give zero.
+struct Runs {
+  const void* first;
+  int64_t bytes, l, batch_bytes;
+};
+constexpr int64_t kRunPieceBytes = 512;
+nvfp4_status encode_runs_map(const Driver& driver, const char* name, const Runs& runs,
+                             uint32_t box_bytes, TensorMap* map);
+
 // [l][lines][length] of 2 or 4 bytes; ld and batch_stride in elements.
 struct DMatrices {
   void* first;

@@ -43,14 +43,15 @@ uint32_t span_of_codes(const Plan& plan) { return plan.variant->tile_k / 2; }
 nvfp4_status encode_packed_weights(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                                    const Operand& weights, TensorMap* map) {
   const Packing& packing = *find_packing(g.b_packing);
+  const OperandFormat& format = *find_operand_format(g.operand_format);
   const PackedUnits packed{weights.elements,
-                           packing.unit_bytes(*find_operand_format(g.operand_format)),
-                           ceil_div(g.k, packing.k),
+                           packing.unit_bytes(format),
+                           ceil_div(g.k, packing.k(format)),
                            ceil_div(g.n, packing.rows),
                            g.l,
                            packing.stride_bytes(g.b_batch_stride, g.operand_format)};
   return encode_packed_map(driver, weights.name, packed,
-                           plan.variant->tile_k / static_cast<uint32_t>(packing.k),
+                           plan.variant->tile_k / static_cast<uint32_t>(packing.k(format)),
                            rows_of_box(plan) / static_cast<uint32_t>(packing.rows), map);
 }
 

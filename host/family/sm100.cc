@@ -15,6 +15,7 @@
 #include <cstdio>
 
 #include "host/base/operand_format.h"
+#include "host/base/packing.h"
 #include "host/base/size.h"
 #include "host/driver/tensor_map.h"
 #include "host/family/d_store.h"
@@ -221,7 +222,7 @@ bool tiled_scale_bytes(const Operand& x, bool of_groups, int64_t* bytes) {
 
 // Linear scales, converted to 128x4 tiles.
 nvfp4_status count_tiled_scales(const Operand& x, bool of_groups, uint64_t* bytes) {
-  if (x.layout != NVFP4_SCALE_LAYOUT_LINEAR) return NVFP4_SUCCESS;
+  if (x.packed() || x.layout != NVFP4_SCALE_LAYOUT_LINEAR) return NVFP4_SUCCESS;
   int64_t all;
   if (!tiled_scale_bytes(x, of_groups, &all) || all > kMaxTiledScales) {
     return fail(NVFP4_STATUS_LIMIT, "%s in 128x4 tiles need more than 2^62 bytes of workspace",
@@ -232,14 +233,15 @@ nvfp4_status count_tiled_scales(const Operand& x, bool of_groups, uint64_t* byte
 }
 
 nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
-  if (is_gated(desc) && desc.b_scale_layout == NVFP4_SCALE_LAYOUT_LINEAR) {
+  const Operand b = operand_b(desc);
+  if (is_gated(desc) && !b.packed() && b.layout == NVFP4_SCALE_LAYOUT_LINEAR) {
     return fail(NVFP4_STATUS_NOT_SUPPORTED,
                 "b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR with b2 has no kernel for compute "
                 "capability %s: convert the scales of both by nvfp4_scale_convert",
                 capability_text(plan->arch().capability).text);
   }
   NVFP4_TRY(count_tiled_scales(operand_a(desc), plan->grouped, &plan->a_scales_bytes));
-  NVFP4_TRY(count_tiled_scales(operand_b(desc), false, &plan->b_scales_bytes));
+  NVFP4_TRY(count_tiled_scales(b, false, &plan->b_scales_bytes));
   plan->workspace_bytes = plan->a_scales_bytes + plan->b_scales_bytes;
   return NVFP4_SUCCESS;
 }
@@ -281,12 +283,32 @@ nvfp4_status encode_scales(const Driver& driver, const nvfp4_gemm_desc& g, const
   const int64_t tile_k = kScaleTileScales * find_operand_format(g.operand_format)->block;
   const auto tiles = static_cast<uint32_t>(plan.variant->tile_k / tile_k);  // in a box
   const int64_t columns = ceil_div(g.k, tile_k);
-  const ScaleTiles weights{p->weight_scales, g.n, columns, g.l, p->weight_scales_batch_bytes};
   // scale_rows may place the scales of a group anywhere.
   const int64_t rows = plan.grouped ? kMostScaleRows : g.m;
   const ScaleTiles tokens{p->token_scales, rows, columns, g.l, p->token_scales_batch_bytes};
-  NVFP4_TRY(encode_scale_map(driver, "b_scales", weights, tiles, &p->weight_scale_map));
-  return encode_scale_map(driver, "a_scales", tokens, tiles, &p->token_scale_map);
+  NVFP4_TRY(encode_scale_map(driver, "a_scales", tokens, tiles, &p->token_scale_map));
+  if (plan.packed) return NVFP4_SUCCESS;
+  const ScaleTiles weights{p->weight_scales, g.n, columns, g.l, p->weight_scales_batch_bytes};
+  return encode_scale_map(driver, "b_scales", weights, tiles, &p->weight_scale_map);
+}
+
+// Packed weights are where the kernel otherwise has scales. A CTA of a pair loads them through a
+// map all the same, since its copies count on a barrier of the other CTA.
+nvfp4_status set_weights(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
+                         Sm100Params* p) {
+  if (!plan.packed) return encode_weights(driver, g, plan, &p->weights);
+  const Packing& packing = *find_packing(g.b_packing);
+  const OperandFormat& format = *find_operand_format(g.operand_format);
+  p->packed_unit_bytes = static_cast<uint32_t>(packing.unit_bytes(format));
+  p->weight_scales = static_cast<const uint8_t*>(g.b);
+  p->weight_scales_batch_bytes =
+      g.l == 1 ? 0 : packing.stride_bytes(g.b_batch_stride, g.operand_format);
+  if (plan.variant->tile_ctas == 1) return NVFP4_SUCCESS;
+  const int64_t units = plan.variant->tile_k / packing.k(format);
+  int64_t bytes = 0;
+  packed_bytes(g.n, g.k, g.b_packing, g.operand_format, &bytes);  // cannot fail: it was checked
+  return encode_runs_map(driver, "b", {g.b, bytes, g.l, p->weight_scales_batch_bytes},
+                         static_cast<uint32_t>(units) * p->packed_unit_bytes, &p->weights);
 }
 
 // The parameters that only a gated product has.
@@ -294,8 +316,9 @@ nvfp4_status set_b2(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& 
                     KernelParams* params) {
   if (!plan.gated) return NVFP4_SUCCESS;
   Sm100GatedParams* const p = params->get<Sm100GatedParams>();
-  p->weight_scales2 = weight_scales2(g);
+  p->weight_scales2 = plan.packed ? static_cast<const uint8_t*>(g.b2) : weight_scales2(g);
   p->gate = make_gate(g);
+  if (plan.packed) return NVFP4_SUCCESS;
   return encode_weights2(driver, g, plan, &p->weights2);
 }
 
@@ -317,7 +340,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   p->by_batch = divisor_of(plan.tiles_m * plan.tiles_n);
   p->by_group = divisor_of(group * plan.tiles_n);
   p->by_last_group = divisor_of(rest == 0 ? kTokenGroup : rest);
-  NVFP4_TRY(encode_weights(driver, g, plan, &p->weights));
+  NVFP4_TRY(set_weights(driver, g, plan, p));
   NVFP4_TRY(encode_all_tokens(driver, g, plan, p));
   NVFP4_TRY(encode_scales(driver, g, plan, p));
   NVFP4_TRY(set_b2(driver, g, plan, params));
@@ -327,9 +350,9 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
 nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& before,
                                const nvfp4_gemm_desc& g, const Plan& plan, KernelParams* params) {
   Sm100Params* const p = params->get<Sm100Params>();
-  if (g.b != before.b) NVFP4_TRY(encode_weights(driver, g, plan, &p->weights));
   if (g.a != before.a) NVFP4_TRY(encode_all_tokens(driver, g, plan, p));
   set_plain_addresses(g, plan, p);
+  if (g.b != before.b || plan.packed) NVFP4_TRY(set_weights(driver, g, plan, p));
   NVFP4_TRY(encode_scales(driver, g, plan, p));
   NVFP4_TRY(set_b2(driver, g, plan, params));
   return g.d != before.d ? set_d_store(driver, g, plan, p) : NVFP4_SUCCESS;
@@ -365,6 +388,8 @@ constexpr Family make_family() {
   f.gated_groups_at = offsetof(Sm100GroupedGatedParams, groups);
   f.groups_iterate = true;
   f.finds_group_scales = true;
+  f.packing = NVFP4_PACKING_SM100_1;
+  f.every_kernel_reads_packed = true;
   return f;
 }
 

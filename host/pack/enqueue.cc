@@ -20,7 +20,7 @@ constexpr int64_t kMostGridRows = 65535;
 PackParams make_params(const nvfp4_pack_desc& d) {
   const OperandFormat& format = *find_operand_format(d.format);
   const Packing& packing = *find_packing(d.packing);
-  const int64_t k_units = ceil_div(d.k, packing.k);
+  const int64_t k_units = ceil_div(d.k, packing.k(format));
   PackParams p{};
   p.codes = static_cast<uint8_t*>(d.codes);
   p.codes_row_bytes = d.codes_ld / 2;
@@ -35,15 +35,17 @@ PackParams make_params(const nvfp4_pack_desc& d) {
   p.batches = static_cast<uint32_t>(d.l);
   p.format = static_cast<uint32_t>(d.format);
   p.scales_are_tiles = d.scale_layout == NVFP4_SCALE_LAYOUT_128X4;
+  p.swizzled = d.packing == NVFP4_PACKING_SM100_1;
   return p;
 }
 
-// A CTA takes a unit at a time: grid.x counts those along K, grid.y those along the rows of all
-// matrices. Both loop.
+// A CTA takes at a time what a warp of it packs whole, a unit, or a k-block of them if they are
+// swizzled: grid.x counts those along K, grid.y those along the rows of all matrices. Both loop.
 Grid grid_of(const Site& site, const nvfp4_pack_desc& d) {
   const Packing& packing = *find_packing(d.packing);
   const int64_t most = int64_t{site.sm_count} * kCtasPerSm;
-  const int64_t ctas = std::min(ceil_div(d.k, packing.k), most);
+  const int64_t of_cta = packing.fixed_k != 0 ? packing.fixed_k : kPackedBlockK;
+  const int64_t ctas = std::min(ceil_div(d.k, of_cta), most);
   const int64_t blocks = ceil_div(d.rows, packing.rows) * d.l;
   const int64_t rows = std::min({blocks, ceil_div(most, ctas), kMostGridRows});
   return {static_cast<uint32_t>(ctas), static_cast<uint32_t>(rows), kPackThreads, 0, 1, false};

@@ -29,7 +29,7 @@ int64_t bytes_of_step(const nvfp4_gemm_desc& g) {
 }
 int64_t elements_of_step(const nvfp4_gemm_desc& g) {
   const Packing* const packing = find_packing(g.b_packing);
-  return packing == nullptr ? 2 : packing->elements();
+  return packing == nullptr ? 2 : packing->elements(*find_operand_format(g.operand_format));
 }
 
 // A stride of 0 would be b repeated, which it is.

@@ -160,11 +160,19 @@ struct Family {
   // ---- packed weights ----
   // The order of packed weights (NVFP4_PACKING_..) that kernels read on GPUs whose family this is.
   int32_t packing = NVFP4_PACKING_NONE;
+  // Whether each of the family's kernels reads both orders, so that packed weights have no entries
+  // of their own.
+  bool every_kernel_reads_packed = false;
 
   // ---- rows for older drivers (arch.def) ----
   // Whether a product may have K partitions by the row. NULL: on every row.
   bool (*splits_k)(const Architecture& arch) = nullptr;
 };
+
+// Whether images for GPUs of the family have entries for packed weights.
+inline bool has_packed_entries(const Family& family) {
+  return family.packing != NVFP4_PACKING_NONE && !family.every_kernel_reads_packed;
+}
 
 inline size_t KernelParams::groups_at(const Plan& plan) {
   const Family& family = *plan.variant->family;

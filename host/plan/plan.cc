@@ -231,6 +231,11 @@ nvfp4_status refuse_assembled(const Architecture& arch, const Variant& such) {
 
 const Architecture& Plan::arch() const { return kArchitectures[arch_index]; }
 
+const Entry& Plan::entry() const {
+  const bool own = packed && has_packed_entries(*arch().family);
+  return variant->entries[operation_of(grouped, gated, own)];
+}
+
 // D's epilogue decides between tiles of unsplit K alone. So products that differ in their epilogue
 // alone have the same partial sums.
 Choice cheapest(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant* variants,

@@ -51,9 +51,7 @@ struct Plan {
 
   const Architecture& arch() const;
   // The kernel that takes every product of the plan's kind.
-  const Entry& entry() const {
-    return variant->entries[operation_of(grouped, gated, packed)];
-  }
+  const Entry& entry() const;
 };
 
 // Makes the plan from the problem and the capability alone. Neither the number of SMs nor any other

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "host/base/packing.h"
 #include "host/base/size.h"
 #include "host/plan/family.h"
 #include "host/problem/fields.h"
@@ -168,6 +169,16 @@ bool scales_fit_map(const Operand& x) {
   return stride < kStrideBytes;
 }
 
+// The same for packed weights, which the kernel counts in pieces of 512 bytes by an int32_t.
+bool packed_fits_map(const nvfp4_gemm_desc& g) {
+  constexpr int64_t kMostBytes = int64_t{1} << 40;
+  int64_t bytes;
+  if (!packed_bytes(g.n, g.k, g.b_packing, g.operand_format, &bytes)) return false;
+  const int64_t stride =
+      g.l == 1 ? 0 : find_packing(g.b_packing)->stride_bytes(g.b_batch_stride, g.operand_format);
+  return bytes < kMostBytes && stride < kMostBytes;
+}
+
 bool takes_even_shares(const Variant& v) {
   const auto takes = v.family->takes_even_shares;
   return takes != nullptr && takes(v);
@@ -240,10 +251,12 @@ bool has_packed_weights(const nvfp4_gemm_desc& desc) {
 
 bool takes_weights(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc,
                    bool grouped) {
-  const bool packed = has_packed_weights(desc);
-  if (!packed && !grouped && !is_gated(desc)) return true;  // every tile has such a kernel
-  return v.has(operation_of(grouped, is_gated(desc), packed)) &&
-         (!packed || arch.family->packing == desc.b_packing);
+  const bool packed = has_packed_weights(desc), gated = is_gated(desc);
+  if (!packed && !grouped && !gated) return true;  // every tile has such a kernel
+  if (!packed) return v.has(operation_of(grouped, gated, false));
+  if (arch.family->packing != desc.b_packing) return false;
+  if (arch.family->every_kernel_reads_packed && v.family != arch.family) return false;
+  return v.has(operation_of(grouped, gated, has_packed_entries(*arch.family)));
 }
 
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
@@ -252,7 +265,10 @@ bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
 }
 
 bool has_scale_maps(const nvfp4_gemm_desc& desc, const Variant& v) {
-  return v.tile_ctas == 1 || (scales_fit_map(operand_a(desc)) && scales_fit_map(operand_b(desc)));
+  if (v.tile_ctas == 1) return true;
+  const bool b_fits =
+      has_packed_weights(desc) ? packed_fits_map(desc) : scales_fit_map(operand_b(desc));
+  return b_fits && scales_fit_map(operand_a(desc));
 }
 
 const Variant& variant_at(uint32_t index) { return kVariants[index]; }

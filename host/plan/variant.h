@@ -116,7 +116,8 @@ bool takes_weights(const Variant& v, const Architecture& arch, const nvfp4_gemm_
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v);
 
 // Whether tensor maps can describe the scales, if the variant loads scales through tensor maps (its
-// tiles then have two CTAs). The batches of scales must be less than 2^40 bytes apart.
+// tiles then have two CTAs). The batches of scales, or of packed weights, must be less than 2^40
+// bytes apart.
 bool has_scale_maps(const nvfp4_gemm_desc& desc, const Variant& v);
 
 // Whether all batches have the same tokens.

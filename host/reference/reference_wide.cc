@@ -132,7 +132,7 @@ class Quantized {
         ld_(ld),
         layout_(layout),
         format_(*find_operand_format(format)),
-        packed_(nullptr, 0, 0),
+        packed_(nullptr, 0, 0, 0),
         is_packed_(false) {}
   Quantized(const PackedWeights& packed, int64_t k, int32_t format)
       : Quantized(nullptr, nullptr, k, 0, 0, format) {

@@ -232,8 +232,7 @@ nvfp4_status load_first_that_serves(const Driver& driver, const Plan& plan, Load
   Wanted wanted[kMostWanted] = {
       {tokens, &loaded->tokens}, {group_tokens, &loaded->group_tokens}, {add, &loaded->add}};
   for (uint32_t i = 0; i < kOperationCount; ++i) {
-    // Images for other GPUs than those of the packing have no kernels for packed weights.
-    if (is_of_packed(i) && plan.arch().family->packing == NVFP4_PACKING_NONE) continue;
+    if (is_of_packed(i) && !has_packed_entries(*plan.arch().family)) continue;
     wanted[3 + i] = {variant.entries[i].name, &loaded->kernels[i]};
   }
   Attempt attempt{driver, wanted, plan.arch().capability};

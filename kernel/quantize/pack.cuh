@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Weights between a checkpoint's order and NVFP4_PACKING_SM90_1 (docs/packing.md).
+// Weights between a checkpoint's order and a packed one (docs/packing.md). pack_sm100.cuh has
+// NVFP4_PACKING_SM100_1.
 //
-// A CTA takes a unit of 64 rows x 64 of K, each of its four warps 16 rows. To pack, a lane makes
-// its own four words, one for each step of 16 of K, from the codes of rows g and g + 8; the four
-// lanes of a row read the same 8 bytes of it. To unpack, lane 4g+c makes step c of both rows from
-// the four words that lanes 4g to 4g+3 have of it. A warp stores 512 contiguous bytes, or 32 of a
-// row.
+// NVFP4_PACKING_SM90_1: a CTA takes a unit of 64 rows x 64 of K, each of its four warps 16 rows. To
+// pack, a lane makes its own four words, one for each step of 16 of K, from the codes of rows g and
+// g + 8; the four lanes of a row read the same 8 bytes of it. To unpack, lane 4g+c makes step c of
+// both rows from the four words that lanes 4g to 4g+3 have of it. A warp stores 512 contiguous
+// bytes, or 32 of a row.
 #pragma once
 
 #include "kernel/quantize/matrix.cuh"
+#include "kernel/quantize/pack_sm100.cuh"
 
 namespace nvfp4 {
 
@@ -154,30 +156,45 @@ __device__ inline void unpack_scales(const PackParams& p, const Slab& slab) {
   });
 }
 
-// A thread block of grid.y takes every gridDim.y-th block of rows of all matrices.
-template <typename Convert>
-__device__ void each_slab(const PackParams& p, const Convert& convert) {
-  const uint32_t blocks = (p.rows + kUnitRows - 1) / kUnitRows;
-  const uint32_t units = (p.k + kUnitK - 1) / kUnitK;
+// A thread block of grid.y takes every gridDim.y-th block of rows of all matrices. It calls
+// convert(block, batch, number along K) for what the thread blocks of grid.x take.
+template <uint32_t kRows, uint32_t kK, typename Convert>
+__device__ void each_part(const PackParams& p, const Convert& convert) {
+  const uint32_t blocks = (p.rows + kRows - 1) / kRows;
+  const uint32_t units = (p.k + kK - 1) / kK;
   const uint64_t all = static_cast<uint64_t>(blocks) * p.batches;
   for (uint64_t i = blockIdx.y; i < all; i += gridDim.y) {
     const uint64_t batch = p.batches == 1 ? 0 : i / blocks;
     const uint32_t block = static_cast<uint32_t>(i - batch * blocks);
     for (uint32_t unit = blockIdx.x; unit < units; unit += gridDim.x) {
-      convert(Slab(p, block, static_cast<uint32_t>(batch), unit));
+      convert(block, static_cast<uint32_t>(batch), unit);
     }
   }
 }
 
 __device__ inline void pack_weights(const PackParams& p) {
-  each_slab(p, [&](const Slab& slab) {
+  if (p.swizzled != 0) {
+    each_part<kPackedBlockRows, kPackedBlockK>(p, [&](uint32_t row, uint32_t batch, uint32_t k) {
+      pack_block(p, PackedBlock(p, row, batch, k));
+    });
+    return;
+  }
+  each_part<kUnitRows, kUnitK>(p, [&](uint32_t row, uint32_t batch, uint32_t k) {
+    const Slab slab(p, row, batch, k);
     pack_codes(p, slab);
     pack_scales(p, slab);
   });
 }
 
 __device__ inline void unpack_weights(const PackParams& p) {
-  each_slab(p, [&](const Slab& slab) {
+  if (p.swizzled != 0) {
+    each_part<kPackedBlockRows, kPackedBlockK>(p, [&](uint32_t row, uint32_t batch, uint32_t k) {
+      unpack_block(p, PackedBlock(p, row, batch, k));
+    });
+    return;
+  }
+  each_part<kUnitRows, kUnitK>(p, [&](uint32_t row, uint32_t batch, uint32_t k) {
+    const Slab slab(p, row, batch, k);
     unpack_codes(p, slab);
     unpack_scales(p, slab);
   });

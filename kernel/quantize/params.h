@@ -107,9 +107,11 @@ struct ScaleGroupsParams {
 };
 static_assert(sizeof(ScaleGroupsParams) == 88 && NVFP4_OFFSET_IS(ScaleGroupsParams, blocks, 80));
 
-// Weights in a checkpoint's order and in NVFP4_PACKING_SM90_1: `batches` matrices of `rows` rows,
-// of which `packed` has the first.
+// Weights in a checkpoint's order and packed: `batches` matrices of `rows` rows, of which `packed`
+// has the first.
 constexpr uint32_t kPackThreads = 128;
+// What a CTA takes at a time of NVFP4_PACKING_SM100_1.
+constexpr uint32_t kPackedBlockRows = 128, kPackedBlockK = 256;
 struct PackParams {
   uint8_t* codes;
   int64_t codes_row_bytes, codes_batch_bytes;
@@ -120,8 +122,9 @@ struct PackParams {
   uint32_t rows, k, batches;
   uint32_t format;            // an OperandFormatNumber
   uint32_t scales_are_tiles;  // 128x4 tiles; otherwise linear
+  uint32_t swizzled;          // 1: NVFP4_PACKING_SM100_1, 0: NVFP4_PACKING_SM90_1
 };
 static_assert(sizeof(PackParams) == 80 && NVFP4_OFFSET_IS(PackParams, rows, 56) &&
-              NVFP4_OFFSET_IS(PackParams, scales_are_tiles, 72));
+              NVFP4_OFFSET_IS(PackParams, swizzled, 76));
 
 }  // namespace nvfp4

@@ -14,7 +14,7 @@
 //   nvfp4_silu_mul_{f16,bf16,f32}    silu(x) * y -> codes, scales
 //   nvfp4_rms_norm_{f16,bf16,f32}    RMSNorm of x, or of x + residual, which is stored -> the same
 //   nvfp4_quantize_rows_{f16,..}     x, or silu(x) * y -> codes, scales, and t of each row
-//   nvfp4_pack_weights               codes and scales to NVFP4_PACKING_SM90_1 (docs/packing.md)
+//   nvfp4_pack_weights               codes and scales to a packed order (docs/packing.md)
 //   nvfp4_unpack_weights             and back
 //   nvfp4_empty_sum                  D of a GEMM with K = 0: here, since one image serves every
 //                                    device

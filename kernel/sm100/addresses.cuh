@@ -18,13 +18,13 @@ struct Addresses {
   uint32_t smem;  // first byte of the CTA's shared memory
 
   __device__ uint32_t weights(uint32_t stage) const {
-    return smem + NVFP4_OFFSET_OF(Ring, weights) + stage * Tile::kStageWeightBytes;
+    return smem + NVFP4_OFFSET_OF(Ring, weights) + stage * sizeof(Ring::weights[0]);
   }
   __device__ uint32_t tokens(uint32_t stage) const {
     return smem + NVFP4_OFFSET_OF(Ring, tokens) + stage * Tile::kTokenBytes;
   }
   __device__ uint32_t weight_scales(uint32_t stage) const {
-    return smem + NVFP4_OFFSET_OF(Ring, weight_scales) + stage * Tile::kStageWeightScaleBytes;
+    return weights(stage) + Tile::kWeightBytes;
   }
   __device__ uint32_t token_scales(uint32_t stage) const {
     return smem + NVFP4_OFFSET_OF(Ring, token_scales) + stage * Tile::kTokenScaleBytes;

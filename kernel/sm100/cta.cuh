@@ -16,6 +16,10 @@
 
 namespace nvfp4 {
 
+// Whether weights are packed (docs/packing.md): codes and scales of a k-block are one run of bytes,
+// which is copied as it is to a stage.
+__device__ inline bool are_packed(const Sm100Params& p) { return p.packed_unit_bytes != 0; }
+
 // The argument of an entry for gated products.
 __device__ inline const Sm100GatedParams& gated_params(const Sm100Params& p) {
   return reinterpret_cast<const Sm100GatedParams&>(p);

@@ -46,6 +46,14 @@ NVFP4_HOST_DEVICE constexpr uint64_t scale_descriptor(uint32_t address) {
 static_assert(scale_descriptor(0x8400) == 0x0000400800000840);
 static_assert(scale_descriptor(0x8400 + 512) == 0x0000400800000860);
 
+// Packed weights of a k-block with fewer units than others have (docs/packing.md): columns of 128
+// rows x 16 bytes, without swizzle. A step is two columns.
+constexpr uint32_t kColumnBytes = 128 * 16;
+NVFP4_HOST_DEVICE constexpr uint64_t column_descriptor(uint32_t address) {
+  return smem_descriptor(address, kColumnBytes, 128, Swizzle::none);
+}
+static_assert(column_descriptor(0x400) == 0x0000400800800040);
+
 // Descriptor of the data `bytes` further on. One addition suffices while the address field does not
 // overflow, which holds below 256 KB.
 NVFP4_HOST_DEVICE constexpr uint64_t advance(uint64_t descriptor, uint32_t bytes) {

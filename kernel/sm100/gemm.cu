@@ -54,11 +54,12 @@ namespace nvfp4 {
 // is cached. A thread that has nothing else to do yet does it as the CTA's first instruction.
 template <typename Tile>
 __device__ void prefetch_maps(const Sm100Params& p) {
-  ptx::prefetch_tensormap(&p.weights);
+  const bool packed = are_packed(p);
+  if (Tile::kCtas == 2 || !packed) ptx::prefetch_tensormap(&p.weights);
   ptx::prefetch_tensormap(&p.tokens);
-  if (Tile::kGated) ptx::prefetch_tensormap(&gated_params(p).weights2);
+  if (Tile::kGated && !packed) ptx::prefetch_tensormap(&gated_params(p).weights2);
   if (Tile::kCtas == 2) {
-    ptx::prefetch_tensormap(&p.weight_scale_map);
+    if (!packed) ptx::prefetch_tensormap(&p.weight_scale_map);
     ptx::prefetch_tensormap(&p.token_scale_map);
   }
 }

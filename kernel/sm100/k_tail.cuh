@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The K tail, where K is not a multiple of 64. The TMA warp has nothing left to load by then, so it
-// clears the scales beyond K of both operands in the last k-block. The MMA thread waits for this
-// once, before that k-block's last step.
+// clears the scales beyond K of both operands in the last k-block; those of packed weights are 0.
+// The MMA thread waits for this once, before that k-block's last step.
 //
 //   TMA warp (32 lanes, of a pair 64) --- scales beyond K cleared ---> k_tail_ready ---> MMA thread
 //
@@ -67,8 +67,9 @@ struct KTail {
     } else {
       ptx::mbarrier_wait(cta.at.full(at.stage), at.parity);
     }
-    for (uint32_t i = 0; i < Tile::kMatrices; ++i) {
-      clear_scales_beyond_k(cta.at.weight_scales(at.stage) + i * Tile::kWeightScaleBytes + from, k);
+    const uint32_t matrices = are_packed(cta.p) ? 0 : Tile::kMatrices;
+    for (uint32_t i = 0; i < matrices; ++i) {
+      clear_scales_beyond_k(cta.at.weight_scales(at.stage) + i * Tile::kMatrixBytes + from, k);
     }
     for (uint32_t i = 0; i < cta.token_scale_blocks(); ++i) {
       const uint32_t block_at = i * Tile::kSteps * kScaleTileBytes;

@@ -54,46 +54,57 @@ __device__ void init_other_barriers(const Cta<Tile>& cta) {
   }
 }
 
-// Loads the scale tiles of one k-block for a block of 128 rows. They are contiguous along K, so one
-// copy suffices.
+// Loads the units of one k-block for a block of 128 rows: tiles of scales, or packed weights. They
+// are contiguous along K, so one copy suffices.
 template <typename Tile>
-__device__ void load_scales(const Cta<Tile>& cta, uint32_t dst, const uint8_t* scales,
-                            uint32_t block, uint32_t k_block, uint64_t policy, uint32_t bar) {
-  const uint64_t tile = scale_tile_number(block, scale_tiles(cta.p, cta.k.k_steps),
+__device__ void load_units(const Cta<Tile>& cta, uint32_t dst, const uint8_t* first,
+                           uint32_t unit_bytes, uint32_t block, uint32_t k_block, uint64_t policy,
+                           uint32_t bar) {
+  const uint64_t unit = scale_tile_number(block, scale_tiles(cta.p, cta.k.k_steps),
                                           scale_tiles(cta.p, cta.k.first_step(k_block)));
-  ptx::cp_async_bulk(dst, scales + tile * kScaleTileBytes,
-                     scale_tiles(cta.p, cta.k.steps(k_block)) * kScaleTileBytes, bar, policy);
+  ptx::cp_async_bulk(dst, first + unit * unit_bytes,
+                     scale_tiles(cta.p, cta.k.steps(k_block)) * unit_bytes, bar, policy);
 }
 
 // Announces to full[stage] the bytes of one k-block, weights and tokens together.
-template <typename Tile>
+template <bool kPacked, typename Tile>
 __device__ void expect_stage(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
   if constexpr (Tile::kCtas == 2) return expect_stage_of_pair(cta, k_block, stage);
-  const uint32_t bar = cta.at.full(stage);
-  const uint32_t scale_bytes = scale_tiles(cta.p, cta.k.steps(k_block)) * kScaleTileBytes;
+  const uint32_t units = scale_tiles(cta.p, cta.k.steps(k_block));
+  const uint32_t weight_bytes =
+      kPacked ? units * cta.p.packed_unit_bytes : Tile::kWeightBytes + units * kScaleTileBytes;
   ptx::mbarrier_arrive_expect_tx(
-      bar, Tile::kStageWeightBytes + cta.token_bytes() + (Tile::kMatrices + 1) * scale_bytes);
+      cta.at.full(stage),
+      Tile::kMatrices * weight_bytes + cta.token_bytes() + units * kScaleTileBytes);
+}
+
+// Loads one matrix of weights; `scales` are those of all batches, or packed weights.
+template <bool kPacked, typename Tile>
+__device__ void load_matrix(const Cta<Tile>& cta, uint32_t to, const TensorMap& codes,
+                            const uint8_t* scales, uint32_t k_block, uint32_t stage) {
+  const Sm100Params& p = cta.p;
+  const uint32_t bar = cta.at.full(stage), block = cta.tile().weight_tile;
+  const uint8_t* const first = scales + cta.tile().batch * p.weight_scales_batch_bytes;
+  if constexpr (kPacked) {
+    load_units(cta, to, first, p.packed_unit_bytes, block, k_block, ptx::kEvictFirst, bar);
+  } else {
+    ptx::cp_async_bulk_tensor_3d(to, &codes, cta.k.first_byte(k_block), cta.first_weight(),
+                                 cta.tile().batch, bar, ptx::kEvictFirst);
+    load_units(cta, to + Tile::kWeightBytes, first, kScaleTileBytes, block, k_block,
+               ptx::kEvictFirst, bar);
+  }
 }
 
 // Each weight is used once per row of token tiles.
-template <typename Tile>
+template <bool kPacked, typename Tile>
 __device__ void load_weights(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
-  if constexpr (Tile::kCtas == 2) return load_weights_of_pair(cta, k_block, stage);
-  const Sm100Params& p = cta.p;
-  const uint32_t bar = cta.at.full(stage);
-  ptx::cp_async_bulk_tensor_3d(cta.at.weights(stage), &p.weights, cta.k.first_byte(k_block),
-                               cta.first_weight(), cta.tile().batch, bar, ptx::kEvictFirst);
-  load_scales(cta, cta.at.weight_scales(stage),
-              p.weight_scales + cta.tile().batch * p.weight_scales_batch_bytes,
-              cta.tile().weight_tile, k_block, ptx::kEvictFirst, bar);
+  if constexpr (Tile::kCtas == 2) return load_weights_of_pair<kPacked>(cta, k_block, stage);
+  const uint32_t to = cta.at.weights(stage);
+  load_matrix<kPacked>(cta, to, cta.p.weights, cta.p.weight_scales, k_block, stage);
   if constexpr (Tile::kGated) {
-    const Sm100GatedParams& gated = gated_params(p);
-    ptx::cp_async_bulk_tensor_3d(cta.at.weights(stage) + Tile::kWeightBytes, &gated.weights2,
-                                 cta.k.first_byte(k_block), cta.first_weight(), cta.tile().batch,
-                                 bar, ptx::kEvictFirst);
-    load_scales(cta, cta.at.weight_scales(stage) + Tile::kWeightScaleBytes,
-                gated.weight_scales2 + cta.tile().batch * p.weight_scales_batch_bytes,
-                cta.tile().weight_tile, k_block, ptx::kEvictFirst, bar);
+    const Sm100GatedParams& gated = gated_params(cta.p);
+    load_matrix<kPacked>(cta, to + Tile::kMatrixBytes, gated.weights2, gated.weight_scales2,
+                         k_block, stage);
   }
 }
 
@@ -111,37 +122,44 @@ __device__ void load_tokens(const Cta<Tile>& cta, uint32_t k_block, uint32_t sta
   if (!Tile::kGrouped) token_scales += cta.tile().batch * p.token_scales_batch_bytes;
   static_assert(Tile::kCtas == 2 || Tile::kTokens <= kScaleTileRows,
                 "a bulk copy does not clip, so it takes the one block, which is there");
-  load_scales(cta, cta.at.token_scales(stage), token_scales, cta.scale_row() / kScaleTileRows,
-              k_block, p.token_policy, bar);
+  load_units(cta, cta.at.token_scales(stage), token_scales, kScaleTileBytes,
+             cta.scale_row() / kScaleTileRows, k_block, p.token_policy, bar);
 }
 
-template <typename Tile>
+template <bool kPacked, typename Tile>
 __device__ void load_stage(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
-  expect_stage(cta, k_block, stage);
-  load_weights(cta, k_block, stage);
+  expect_stage<kPacked>(cta, k_block, stage);
+  load_weights<kPacked>(cta, k_block, stage);
   load_tokens(cta, k_block, stage);
 }
 
 // Number of stages whose weights are loaded before the wait for earlier grids, if no earlier grid
 // writes weights. It is small: if that wait returns at once, the tokens of stage 0 queue behind
-// every earlier load.
-constexpr uint32_t kEarlyStages = 3;
+// every earlier load. Packed weights of all stages are loaded, so that a launch beside an earlier
+// one has as many bytes in flight as the ring holds.
+template <bool kPacked, typename Tile>
+constexpr uint32_t kEarlyStages = kPacked ? Tile::kStages : 3;
+
+// The copies of packed weights take few instructions, so their loops need not be unrolled.
+template <bool kPacked, typename Tile>
+constexpr uint32_t kUnrolled = kPacked ? 1 : Tile::kStages;
 
 // Loads the weights of these stages, then waits for earlier grids, then loads their tokens. The
 // weights of stage 0 have been loaded.
-template <typename Tile>
+template <bool kPacked, typename Tile>
 __device__ void load_early_stages(const Cta<Tile>& cta) {
-  static_assert(kEarlyStages <= Tile::kStages);
-#pragma unroll
-  for (uint32_t k_block = 1; k_block < kEarlyStages; ++k_block) {
+  constexpr uint32_t kStages = kEarlyStages<kPacked, Tile>, kUnroll = kUnrolled<kPacked, Tile>;
+  static_assert(kStages <= Tile::kStages);
+#pragma unroll kUnroll
+  for (uint32_t k_block = 1; k_block < kStages; ++k_block) {
     if (k_block < cta.k.k_blocks) {
-      expect_stage(cta, k_block, k_block);
-      load_weights(cta, k_block, k_block);
+      expect_stage<kPacked>(cta, k_block, k_block);
+      load_weights<kPacked>(cta, k_block, k_block);
     }
   }
   ptx::griddepcontrol_wait();
-#pragma unroll
-  for (uint32_t k_block = 0; k_block < kEarlyStages; ++k_block) {
+#pragma unroll kUnroll
+  for (uint32_t k_block = 0; k_block < kStages; ++k_block) {
     if (k_block < cta.k.k_blocks) load_tokens(cta, k_block, k_block);
   }
 }
@@ -164,21 +182,30 @@ __device__ void wait_for_earlier_grids(const Sm100Params& p) {
 // still run until griddepcontrol.wait, so everything that they may write is loaded after it: tokens
 // and row ends of groups, and weights unless the caller promised that they are static. D depends on
 // tokens, so its stores come later still.
-template <typename Tile>
-__device__ void load_first_k_blocks(const Cta<Tile>& cta) {
+template <bool kPacked, typename Tile>
+__device__ void load_first_k_blocks_of(const Cta<Tile>& cta) {
+  constexpr uint32_t kUnroll = kUnrolled<kPacked, Tile>;
   const bool early = loads_early<Tile>(cta.p);
-  load_weights(cta, 0, 0);
-  expect_stage(cta, 0, 0);
+  load_weights<kPacked>(cta, 0, 0);
+  expect_stage<kPacked>(cta, 0, 0);
   if (!early) load_tokens(cta, 0, 0);
   if constexpr (!Tile::kAllBarriersFirst) {
     init_other_barriers(cta);
     publish_barriers();
   }
-  if (early) load_early_stages(cta);
-  const uint32_t loaded = early ? kEarlyStages : 1;
-#pragma unroll
+  if (early) load_early_stages<kPacked>(cta);
+  const uint32_t loaded = early ? kEarlyStages<kPacked, Tile> : 1;
+#pragma unroll kUnroll
   for (uint32_t k_block = 1; k_block < Tile::kStages; ++k_block) {
-    if (k_block >= loaded && k_block < cta.k.k_blocks) load_stage(cta, k_block, k_block);
+    if (k_block >= loaded && k_block < cta.k.k_blocks) load_stage<kPacked>(cta, k_block, k_block);
+  }
+}
+template <typename Tile>
+__device__ void load_first_k_blocks(const Cta<Tile>& cta) {
+  if (are_packed(cta.p)) {
+    load_first_k_blocks_of<true>(cta);
+  } else {
+    load_first_k_blocks_of<false>(cta);
   }
 }
 
@@ -191,7 +218,11 @@ __device__ void load_remaining_k_blocks(const Cta<Tile>& cta) {
   at.advance(loaded);
   for (uint32_t k_block = loaded; k_block < cta.k.k_blocks; ++k_block, at.advance()) {
     ptx::mbarrier_wait(cta.at.empty(at.stage), at.parity ^ 1);
-    load_stage(cta, k_block, at.stage);
+    if (are_packed(cta.p)) {
+      load_stage<true>(cta, k_block, at.stage);
+    } else {
+      load_stage<false>(cta, k_block, at.stage);
+    }
   }
 }
 

@@ -25,6 +25,7 @@ __device__ void commit(uint32_t bar) {
 struct StageOperands {
   uint64_t weights, tokens, weight_scales, token_scales;
   uint32_t scale_column;
+  uint32_t weights_step = kMmaK / 2;  // bytes from a step's weights to those of the next
 };
 
 // State that the thread keeps in registers over all stages. A stage's descriptors are those of
@@ -53,11 +54,24 @@ struct MmaThread {
   }
 
   __device__ StageOperands operands(uint32_t stage) const {
-    return {advance(first.weights, stage * Tile::kStageWeightBytes),
+    constexpr uint32_t kWeights = Tile::kMatrices * Tile::kMatrixBytes;
+    return {advance(first.weights, stage * kWeights),
             advance(first.tokens, stage * Tile::kTokenBytes),
-            advance(first.weight_scales, stage * Tile::kStageWeightScaleBytes),
+            advance(first.weight_scales, stage * kWeights),
             advance(first.token_scales, stage * Tile::kTokenScaleBytes),
             first.scale_column + (Tile::kOverlap ? 0 : stage * Tile::kSteps * Tile::kStepColumns)};
+  }
+
+  // The same for the last k-block of packed weights, whose codes are in columns if it has fewer
+  // units than others. The scales follow them.
+  __device__ void find_columns(StageOperands* at, uint32_t stage, uint32_t steps) const {
+    const uint32_t units = scale_tiles(cta.p, steps);
+    if (!are_packed(cta.p) || units == scale_tiles(cta.p, Tile::kSteps)) return;
+    const uint32_t weights = cta.at.weights(stage);
+    at->weights_step = 2 * kColumnBytes;
+    at->weights = column_descriptor(weights);
+    at->weight_scales =
+        scale_descriptor(weights + units * (cta.p.packed_unit_bytes - kScaleTileBytes));
   }
 
   // The barrier also counts the bytes that the other CTA of a pair has loaded.
@@ -83,7 +97,7 @@ struct MmaThread {
     if constexpr (Tile::kGated) {
       ptx::tcgen05_cp_32x128b_warpx4<Tile::kCtaGroup>(
           weight_scales + Tile::kWeightScaleColumns,
-          advance(at.weight_scales, Tile::kWeightScaleBytes + tile_at));
+          advance(at.weight_scales, Tile::kMatrixBytes + tile_at));
     }
     for (uint32_t i = 0; i < cta.token_scale_blocks(); ++i) {
       const uint32_t block_at = i * Tile::kSteps * kScaleTileBytes;
@@ -100,13 +114,13 @@ struct MmaThread {
     const uint32_t weight_scales = at.scale_column + step * Tile::kStepColumns;
     const uint32_t token_scales = weight_scales + Tile::kMatrices * Tile::kWeightScaleColumns;
     copy_scales(at, step, weight_scales, token_scales);
-    const uint32_t codes_at = step * (kMmaK / 2);
+    const uint32_t weights_at = step * at.weights_step, codes_at = step * (kMmaK / 2);
     ptx::tcgen05_mma_mxf4nvf4_block16<Tile::kCtaGroup>(
-        tmem, advance(at.weights, codes_at), advance(at.tokens, codes_at), instruction,
+        tmem, advance(at.weights, weights_at), advance(at.tokens, codes_at), instruction,
         weight_scales, token_scales + half, accumulate);
     if constexpr (Tile::kGated) {
       ptx::tcgen05_mma_mxf4nvf4_block16<Tile::kCtaGroup>(
-          tmem + Tile::kTokens, advance(at.weights, Tile::kWeightBytes + codes_at),
+          tmem + Tile::kTokens, advance(at.weights, Tile::kMatrixBytes + weights_at),
           advance(at.tokens, codes_at), instruction, weight_scales + Tile::kWeightScaleColumns,
           token_scales + half, accumulate);
     }
@@ -117,13 +131,14 @@ struct MmaThread {
     const uint32_t weight_scales = at.scale_column + step / 2 * Tile::kStepColumns;
     const uint32_t token_scales = weight_scales + Tile::kMatrices * Tile::kWeightScaleColumns;
     if (step % 2 == 0) copy_scales(at, step / 2, weight_scales, token_scales);
-    const uint32_t which = step % 2 == 0 ? 0 : kUpperScales, codes_at = step * (kMmaK / 2);
+    const uint32_t which = step % 2 == 0 ? 0 : kUpperScales;
+    const uint32_t weights_at = step * at.weights_step, codes_at = step * (kMmaK / 2);
     ptx::tcgen05_mma_mxf4_block32<Tile::kCtaGroup>(
-        tmem, advance(at.weights, codes_at), advance(at.tokens, codes_at), instruction | which,
+        tmem, advance(at.weights, weights_at), advance(at.tokens, codes_at), instruction | which,
         weight_scales, token_scales + half, accumulate);
     if constexpr (Tile::kGated) {
       ptx::tcgen05_mma_mxf4_block32<Tile::kCtaGroup>(
-          tmem + Tile::kTokens, advance(at.weights, Tile::kWeightBytes + codes_at),
+          tmem + Tile::kTokens, advance(at.weights, Tile::kMatrixBytes + weights_at),
           advance(at.tokens, codes_at), instruction | which,
           weight_scales + Tile::kWeightScaleColumns, token_scales + half, accumulate);
     }
@@ -171,7 +186,8 @@ __device__ void issue_mma(const Cta<Tile>& cta, uint32_t tmem) {
   }
   if (complete < cta.k.k_blocks) {
     if (end.exists()) end.wait_until_cleared();
-    const StageOperands operands = thread.wait(complete, at);
+    StageOperands operands = thread.wait(complete, at);
+    thread.find_columns(&operands, at.stage, cta.k.steps(complete));
 #pragma unroll 1
     for (uint32_t step = 0; step < cta.k.steps(complete); ++step) {
       thread.issue_step(operands, step, complete + step != 0);

@@ -71,16 +71,25 @@ __device__ inline void load_scales_of_pair(uint32_t dst, const TensorMap& map, u
                                        policy);
 }
 
-template <typename Tile>
+// Packed weights need one copy. Its box always has as many bytes as a whole k-block.
+template <bool kPacked, typename Tile>
 __device__ void load_weights_of_pair(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
   const Sm100Params& p = cta.p;
   const uint32_t bar = full_of_pair(cta, k_block, stage), n = cta.first_weight();
+  const uint32_t batch = p.weight_scales_batch_bytes == 0 ? 0 : cta.tile().batch;
+  if constexpr (kPacked) {
+    const uint64_t unit = scale_tile_number(n / kScaleTileRows, scale_tiles(p, cta.k.k_steps),
+                                            scale_tiles(p, cta.k.first_step(k_block)));
+    ptx::cp_async_bulk_tensor_3d_of_pair(
+        cta.at.weights(stage), &p.weights, 0,
+        static_cast<int32_t>(unit * (p.packed_unit_bytes / kScaleTileBytes)), batch, bar,
+        ptx::kEvictFirst);
+    return;
+  }
   ptx::cp_async_bulk_tensor_3d_of_pair(cta.at.weights(stage), &p.weights, cta.k.first_byte(k_block),
                                        n, cta.tile().batch, bar, ptx::kEvictFirst);
   load_scales_of_pair(cta.at.weight_scales(stage), p.weight_scale_map, n / kScaleTileRows,
-                      scale_tiles(p, cta.k.first_step(k_block)),
-                      p.weight_scales_batch_bytes == 0 ? 0 : cta.tile().batch, bar,
-                      ptx::kEvictFirst);
+                      scale_tiles(p, cta.k.first_step(k_block)), batch, bar, ptx::kEvictFirst);
 }
 
 template <typename Tile>

@@ -31,12 +31,12 @@ struct Sm100Barriers<kStages, true> {
   uint32_t tmem_address, unused;
 };
 
-// All stages of one operand are contiguous.
+// All stages of one operand are contiguous. A stage of weights has the codes and then the scales of
+// b, then those of b2, as packed weights have them.
 template <typename Tile, uint32_t kStages>
 struct Sm100Ring {
-  uint8_t weights[kStages][Tile::kStageWeightBytes];
+  uint8_t weights[kStages][Tile::kMatrices * Tile::kMatrixBytes];
   uint8_t tokens[kStages][Tile::kTokenBytes];
-  uint8_t weight_scales[kStages][Tile::kStageWeightScaleBytes];
   uint8_t token_scales[kStages][Tile::kTokenScaleBytes];
 };
 

@@ -27,6 +27,7 @@
 #include "kernel/sm100/cta.cuh"
 #include "kernel/sm100/epilogue.cuh"
 #include "kernel/sm100/general.cuh"
+#include "kernel/sm100/k_tail.cuh"
 #include "kernel/sm100/scaled.cuh"
 
 namespace nvfp4 {
@@ -41,7 +42,7 @@ struct Exchange {
   static constexpr uint32_t kRows =
       Tile::kTokens / (kPartitions * Tile::kHalves);  // of half a slice
   static constexpr uint32_t kReceivedAt = 4 * Tile::kTokens * kSumRowBytes;
-  static_assert(2 * kReceivedAt <= Tile::kStages * (Tile::kWeightBytes + Tile::kTokenBytes),
+  static_assert(2 * kReceivedAt <= Tile::kStages * (Tile::kMatrixBytes + Tile::kTokenBytes),
                 "own and received sums lie in the ring");
   static_assert(kRows % 8 == 0 && kRows <= 32, "one load of tensor memory");
 
@@ -126,6 +127,9 @@ struct Exchange {
   // Waits for the partial sums of this CTA's rows; false if it has no rows.
   __device__ bool exchange() const {
     ptx::mbarrier_wait(cta.accumulator_full(), 0);
+    // Sums replace scales that the TMA warp has cleared. The commit says nothing of those stores.
+    const KTail<Tile> end{cta};
+    if (end.exists()) end.wait_until_cleared();
     ptx::tcgen05_fence_after_thread_sync();
     tell_ring_is_drained();
     put();

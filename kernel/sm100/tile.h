@@ -66,6 +66,7 @@ struct Sm100Tile {
   static constexpr uint32_t kTokenBytes = kCtaTokens * kK / 2;
   static constexpr uint32_t kWeightScaleBytes = kSteps * kScaleTileBytes;
   static constexpr uint32_t kTokenScaleBytes = kTokenScaleBlocks * kSteps * kScaleTileBytes;
+  static constexpr uint32_t kMatrixBytes = kWeightBytes + kWeightScaleBytes;  // of a stage
   static constexpr uint32_t kStageWeightBytes = kMatrices * kWeightBytes;
   static constexpr uint32_t kStageWeightScaleBytes = kMatrices * kWeightScaleBytes;
   static constexpr uint32_t kStageBytes =
@@ -160,7 +161,7 @@ struct Sm100Tile {
                 "widths with a known scale column");
   // 64 to 128 KB in flight per SM saturate a B200's DRAM (public TMA micro-benchmark, 7.2 TB/s).
   static_assert(kStages * kStageBytes >= 128 * 1024);
-  static_assert(kWeightBytes % kSwizzlePatternBytes == 0 && kTokenBytes % kSwizzlePatternBytes == 0,
+  static_assert(kMatrixBytes % kSwizzlePatternBytes == 0 && kTokenBytes % kSwizzlePatternBytes == 0,
                 "operand tiles start a 128-byte-swizzle pattern");
   static_assert(kBarriersAt % 8 == 0, "an mbarrier is 8-byte aligned");
   static_assert(kSharedBytes <= kMaxSharedBytes);

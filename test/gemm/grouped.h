@@ -186,7 +186,7 @@ class DeviceGrouped {
       gemm.b_ld = gemm.b_scales_batch_stride_bytes = 0;
       gemm.b_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
       gemm.b_scales = gemm.b2_scales = nullptr;
-      if (!problem.b_shared) gemm.b_batch_stride = b.packed_stride();
+      if (!problem.b_shared) gemm.b_batch_stride = b.packed_stride(gemm.b_packing);
     }
     grouped.gemm = &gemm;
     grouped.rows = static_cast<const int32_t*>(rows_.pointer());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Weights are packed and unpacked on the device to the bytes of the host functions: every tail of N
 // and K, batches, slices of rows, either layout of scales. Nothing else is written.
+#include <array>
 #include <cstring>
 
 #include "test/gemm/gpu.h"
@@ -16,6 +17,7 @@ struct Call {
   int64_t n, k, l = 1;
   int32_t format = NVFP4_OPERAND_FORMAT_NVFP4, layout = NVFP4_SCALE_LAYOUT_128X4;
   int64_t first_row = 0, rows = 0;  // those of the call; 0: all
+  int32_t packing = NVFP4_PACKING_SM90_1;
 
   int64_t count() const { return rows > 0 ? rows : n - first_row; }
   int64_t ld() const { return (k + 31) / 32 * 32 + 32; }
@@ -24,8 +26,8 @@ struct Call {
     return int64_t(nvfp4_scale_bytes_for(count(), k, layout, format) + 47) / 16 * 16;
   }
   int64_t packed_stride() const {
-    const int64_t unit = format == NVFP4_OPERAND_FORMAT_MXFP4 ? 2176 : 2304;
-    return int64_t(nvfp4_packed_bytes(n, k, NVFP4_PACKING_SM90_1, format)) + (l > 1 ? unit : 0);
+    const int64_t one = int64_t(nvfp4_packed_bytes(1, support::block_of(format), packing, format));
+    return int64_t(nvfp4_packed_bytes(n, k, packing, format)) + (l > 1 ? one : 0);
   }
 };
 
@@ -35,7 +37,7 @@ nvfp4_pack_desc desc_of(const Call& c, void* codes, void* scales, void* packed) 
   d.codes = codes, d.codes_ld = c.ld(), d.codes_batch_stride = c.codes_stride();
   d.scales = scales, d.scales_batch_stride_bytes = c.scales_stride();
   d.packed = packed, d.packed_batch_stride_bytes = c.packed_stride();
-  d.packing = NVFP4_PACKING_SM90_1, d.format = c.format, d.scale_layout = c.layout;
+  d.packing = c.packing, d.format = c.format, d.scale_layout = c.layout;
   return d;
 }
 
@@ -147,6 +149,27 @@ TEST_CASE("a grid of packing walks on where there are more units than CTAs", "[p
   const int64_t units = gpu.info.sms * 24 + 5;
   require_both(gpu, {64, units * 64, 1, NVFP4_OPERAND_FORMAT_MXFP4});
   require_both(gpu, {1, 16, units, NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_SCALE_LAYOUT_LINEAR});
+}
+
+TEST_CASE("the order of 10.x has every tail of N and K and slices as on the host",
+          "[pack]") {
+  const Gpu gpu;
+  constexpr int32_t kPacking = NVFP4_PACKING_SM100_1;
+  for (const support::ScaledFormat& format : support::kScaledFormats) {
+    for (int64_t k = format.block; k <= 256 + format.block; k += format.block) {
+      const int64_t n = std::array{1, 31, 127, 129, 200}[size_t(k / 16 % 5)];
+      const int32_t layout = k / 16 % 2 == 0 ? NVFP4_SCALE_LAYOUT_128X4 : NVFP4_SCALE_LAYOUT_LINEAR;
+      require_both(gpu, {n, k, 1, format.format, layout, 0, 0, kPacking});
+    }
+  }
+  for (const int32_t layout : {NVFP4_SCALE_LAYOUT_128X4, NVFP4_SCALE_LAYOUT_LINEAR}) {
+    require_both(gpu, {150, 352, 3, NVFP4_OPERAND_FORMAT_MXFP4, layout, 0, 0, kPacking});
+    for (const auto& [first, rows] : {std::pair{0, 128}, {128, 128}, {256, 0}, {128, 172}})
+      require_both(gpu, {300, 336, 2, NVFP4_OPERAND_FORMAT_NVFP4, layout, first, rows, kPacking});
+  }
+  const int64_t units = gpu.info.sms * 24 + 5;
+  require_both(
+      gpu, {1, 16, units, NVFP4_OPERAND_FORMAT_NVFP4, NVFP4_SCALE_LAYOUT_LINEAR, 0, 0, kPacking});
 }
 
 TEST_CASE("packing is captured into a graph and may be repeated into the same memory", "[pack]") {

@@ -100,7 +100,17 @@ TEST_CASE("packed weights take whole units of 64 rows and 64 of K", "[pack]") {
   CHECK(bytes(64, 64, 3) == 0);
   CHECK(bytes(INT64_MAX, 1 << 20, NVFP4_OPERAND_FORMAT_NVFP4) == 0);
   CHECK(nvfp4_packed_bytes(64, 64, NVFP4_PACKING_NONE, NVFP4_OPERAND_FORMAT_NVFP4) == 0);
-  CHECK(nvfp4_packed_bytes(64, 64, 2, NVFP4_OPERAND_FORMAT_NVFP4) == 0);
+  CHECK(nvfp4_packed_bytes(64, 64, 3, NVFP4_OPERAND_FORMAT_NVFP4) == 0);
+}
+
+TEST_CASE("packed weights of 10.x take whole tiles of scales with their codes", "[pack]") {
+  const auto bytes = [](int64_t n, int64_t k, int32_t format) {
+    return nvfp4_packed_bytes(n, k, NVFP4_PACKING_SM100_1, format);
+  };
+  CHECK(bytes(4096, 7168, NVFP4_OPERAND_FORMAT_NVFP4) == 4096 * 7168 / 2 + 4096 * 7168 / 16);
+  CHECK(bytes(2880, 2880, NVFP4_OPERAND_FORMAT_NVFP4) == 23 * 45 * 4608);
+  CHECK(bytes(1, 16, NVFP4_OPERAND_FORMAT_E2M1_UE8M0) == 4608);
+  CHECK(bytes(129, 160, NVFP4_OPERAND_FORMAT_MXFP4) == 2 * 2 * 8704);
 }
 
 // What docs/packing.md says of a word of codes: its operations in bf16 and fp16.
@@ -272,7 +282,7 @@ const Rule kRules[] = {
     {"k of MXFP4", WITH(d.k = 48, d.format = 1), kInvalid, "k = 48 is not a multiple of 32"},
     {"l", WITH(d.l = -3), kInvalid, "l = -3 is negative"},
     {"packing none", WITH(d.packing = 0), kNoSuch, "packing = NVFP4_PACKING_NONE is not one of NVFP4_PACKING_SM90_1"},
-    {"packing 2", WITH(d.packing = 2), kNoSuch, "packing = 2 is not one of NVFP4_PACKING_SM90_1"},
+    {"packing 3", WITH(d.packing = 3), kNoSuch, "packing = 3 is not one of NVFP4_PACKING_SM90_1"},
     {"format 3", WITH(d.format = 3), kNoSuch, "format = 3 is not one of"},
     {"scale_layout unset", WITH(d.scale_layout = 0), kNoSuch, "scale_layout = NVFP4_SCALE_LAYOUT_UNSET"},
     {"reserved", WITH(d.reserved[0] = 1), kInvalid, "reserved[0] = 1 must be 0"},
@@ -382,7 +392,7 @@ const ProductRule kProductRules[] = {
     {"one matrix for all", PRODUCT(g.b_batch_stride = 0), NVFP4_STATUS_NOT_SUPPORTED, "b_packing = "},
     {"a layout of scales", PRODUCT(g.b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR), NVFP4_STATUS_NOT_SUPPORTED, "b_packing = "},
     {"a stride of scales", PRODUCT(g.b_scales_batch_stride_bytes = 3), NVFP4_STATUS_NOT_SUPPORTED, "b_packing = "},
-    {"b_packing 2", PRODUCT(g.b_packing = 2), kNoSuch, "b_packing = 2 is not one of NVFP4_PACKING_NONE, NVFP4_PACKING_SM90_1"},
+    {"b_packing 3", PRODUCT(g.b_packing = 3), kNoSuch, "b_packing = 3 is not one of NVFP4_PACKING_NONE, NVFP4_PACKING_SM90_1"},
     {"b_packing -1", PRODUCT(g.b_packing = -1), kNoSuch, "b_packing = -1 is not one of"},
     {"b_ld", PRODUCT(g.b_ld = 256), kInvalid, "b_ld = 256 must be 0 where b_packing = NVFP4_PACKING_SM90_1"},
     {"b_scales", PRODUCT(g.b_scales = address(0x600000000000)), kInvalid, "b_scales = 0x600000000000 must be NULL where b_packing = NVFP4_PACKING_SM90_1"},

@@ -50,9 +50,10 @@ std::vector<uint8_t> bytes_of(const T* first, size_t count) {
   return bytes;
 }
 
-// Elements from a packed matrix to the next: 4,096 in each unit of 64 rows x 64 of K.
-inline int64_t packed_stride(int64_t rows, int64_t k) {
-  return (rows + 63) / 64 * ((k + 63) / 64) * 4096;
+// Elements from a packed matrix to the next: those of whole units.
+inline int64_t packed_stride(int64_t rows, int64_t k, int32_t packing, int32_t format) {
+  const int64_t block = block_of(format);  // its elements have block / 2 + 1 bytes
+  return int64_t(nvfp4_packed_bytes(rows, k, packing, format)) / (block + 2) * 2 * block;
 }
 
 // One of A and B. `codes` has every byte from the first to the last element, gaps included.
@@ -88,7 +89,9 @@ struct Operand {
   std::vector<uint8_t> elements() const;
   // Elements and scales of all matrices, packed without gaps; the elements from one to the next.
   std::vector<uint8_t> packed(int32_t packing) const;
-  int64_t packed_stride() const { return support::packed_stride(rows, k); }
+  int64_t packed_stride(int32_t packing) const {
+    return support::packed_stride(rows, k, packing, format);
+  }
 
   // The scales in 128x4 tiles, each byte that belongs to no element holding `poison`.
   std::vector<uint8_t> interleaved_scales(uint8_t poison) const;

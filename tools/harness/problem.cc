@@ -355,7 +355,7 @@ nvfp4_gemm_desc make_desc(const Problem& p, int32_t scale_layout) {
   if (!p.a.quantized()) g.a_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
   if (p.b_packing != NVFP4_PACKING_NONE) {
     g.b_ld = g.b_scales_batch_stride_bytes = 0, g.b_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
-    g.b_batch_stride = p.b.packed_stride();
+    g.b_batch_stride = p.b.packed_stride(p.b_packing);
   }
   if (has_scales(p)) g.d_scales_batch_stride_bytes = stride_of_d_scales(p);
   return g;

@@ -31,7 +31,7 @@ nvfp4_gemm_desc describe(const RunOptions& options) {
   g.b_scales_batch_stride_bytes = scales_stride(s.n, s.k, g.b_scale_layout, g.operand_format);
   if (g.b_packing != NVFP4_PACKING_NONE) {
     g.b_ld = 0, g.b_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
-    g.b_batch_stride = support::packed_stride(s.n, s.k);
+    g.b_batch_stride = support::packed_stride(s.n, s.k, g.b_packing, g.operand_format);
   }
   if (support::scale_block_of_d(f.d_type) != 0) {
     const int32_t format = support::format_of_d(f.d_type);

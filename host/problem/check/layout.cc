@@ -26,7 +26,8 @@ nvfp4_status check_operand_strides(const Operand& x) {
   NVFP4_TRY(rule_range(x.stride_name, x.stride, max_stride(x)));
   if (x.packed()) {
     return rule_multiple(NVFP4_STATUS_MISALIGNED, x.stride_name, x.stride,
-                         find_packing(x.packing)->elements(), ", the elements of a unit");
+                         find_packing(x.packing)->elements(*find_operand_format(x.format)),
+                         ", the elements of a unit");
   }
   NVFP4_TRY(
       rule_multiple(NVFP4_STATUS_MISALIGNED, x.stride_name, x.stride, operand_multiple(x), ""));
