@@ -268,7 +268,7 @@ TEST_CASE("a tile's end takes what the machine code says of its way", "[model]")
     // sums from tensor memory.
     CHECK(plain[i].epilogue_clocks >= double(plain[i].tile_tokens) / 32 * 2 * kB200.load_drain);
     // A bias, factors and another type cost nothing.
-    CHECK(engine[i].epilogue_clocks <= plain[i].epilogue_clocks);
+    CHECK(engine[i].epilogue_clocks <= 1.01 * plain[i].epilogue_clocks);
     CHECK(formula[i].epilogue_clocks == double(plain[i].tile_tokens) / 16 * kB200.load_drain +
                                             plain[i].stored_bytes / kB200.epilogue_rate);
   }
