@@ -296,10 +296,11 @@ nvfp4_status encode_scales(const Driver& driver, const nvfp4_gemm_desc& g, const
 // map all the same, since its copies count on a barrier of the other CTA.
 nvfp4_status set_weights(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& plan,
                          Sm100Params* p) {
+  p->weight_unit_bytes = kScaleTileBytes;
   if (!plan.packed) return encode_weights(driver, g, plan, &p->weights);
   const Packing& packing = *find_packing(g.b_packing);
   const OperandFormat& format = *find_operand_format(g.operand_format);
-  p->packed_unit_bytes = static_cast<uint32_t>(packing.unit_bytes(format));
+  p->weight_unit_bytes = static_cast<uint32_t>(packing.unit_bytes(format));
   p->weight_scales = static_cast<const uint8_t*>(g.b);
   p->weight_scales_batch_bytes =
       g.l == 1 ? 0 : packing.stride_bytes(g.b_batch_stride, g.operand_format);
@@ -308,7 +309,7 @@ nvfp4_status set_weights(const Driver& driver, const nvfp4_gemm_desc& g, const P
   int64_t bytes = 0;
   packed_bytes(g.n, g.k, g.b_packing, g.operand_format, &bytes);  // cannot fail: it was checked
   return encode_runs_map(driver, "b", {g.b, bytes, g.l, p->weight_scales_batch_bytes},
-                         static_cast<uint32_t>(units) * p->packed_unit_bytes, &p->weights);
+                         static_cast<uint32_t>(units) * p->weight_unit_bytes, &p->weights);
 }
 
 // The parameters that only a gated product has.
@@ -320,6 +321,15 @@ nvfp4_status set_b2(const Driver& driver, const nvfp4_gemm_desc& g, const Plan& 
   p->gate = make_gate(g);
   if (plan.packed) return NVFP4_SUCCESS;
   return encode_weights2(driver, g, plan, &p->weights2);
+}
+
+// The kernel prefetches every map. Those that packed weights do not need are copies of others.
+void fill_other_maps(const Plan& plan, KernelParams* params) {
+  Sm100GatedParams* const p = params->get<Sm100GatedParams>();
+  if (!plan.packed) return;
+  if (plan.variant->tile_ctas == 1) p->gemm.weights = p->gemm.tokens;
+  p->gemm.weight_scale_map = p->gemm.token_scale_map;
+  if (plan.gated) p->weights2 = p->gemm.weights;
 }
 
 // The largest of all.
@@ -344,6 +354,7 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   NVFP4_TRY(encode_all_tokens(driver, g, plan, p));
   NVFP4_TRY(encode_scales(driver, g, plan, p));
   NVFP4_TRY(set_b2(driver, g, plan, params));
+  fill_other_maps(plan, params);
   return set_d_store(driver, g, plan, p);
 }
 
@@ -355,6 +366,7 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
   if (g.b != before.b || plan.packed) NVFP4_TRY(set_weights(driver, g, plan, p));
   NVFP4_TRY(encode_scales(driver, g, plan, p));
   NVFP4_TRY(set_b2(driver, g, plan, params));
+  fill_other_maps(plan, params);
   return g.d != before.d ? set_d_store(driver, g, plan, p) : NVFP4_SUCCESS;
 }
 

@@ -16,10 +16,6 @@
 
 namespace nvfp4 {
 
-// Whether weights are packed (docs/packing.md): codes and scales of a k-block are one run of bytes,
-// which is copied as it is to a stage.
-__device__ inline bool are_packed(const Sm100Params& p) { return p.packed_unit_bytes != 0; }
-
 // The argument of an entry for gated products.
 __device__ inline const Sm100GatedParams& gated_params(const Sm100Params& p) {
   return reinterpret_cast<const Sm100GatedParams&>(p);
@@ -61,6 +57,9 @@ struct Cta {
     walk.tile = tile_of_index<Tile>(p, at, walk.index());
     return true;
   }
+  // Whether weights are packed (docs/packing.md): codes and scales of a k-block are one run of
+  // bytes, which is copied as it is to a stage.
+  __device__ bool are_packed() const { return p.weight_unit_bytes != kScaleTileBytes; }
   __device__ const TileCoordinate& tile() const { return walk.tile; }
   __device__ uint32_t first_token() const {
     return Tile::kGrouped ? tile().token_tile : tile().token_tile * Tile::kTokens;

@@ -54,12 +54,11 @@ namespace nvfp4 {
 // is cached. A thread that has nothing else to do yet does it as the CTA's first instruction.
 template <typename Tile>
 __device__ void prefetch_maps(const Sm100Params& p) {
-  const bool packed = are_packed(p);
-  if (Tile::kCtas == 2 || !packed) ptx::prefetch_tensormap(&p.weights);
+  ptx::prefetch_tensormap(&p.weights);
   ptx::prefetch_tensormap(&p.tokens);
-  if (Tile::kGated && !packed) ptx::prefetch_tensormap(&gated_params(p).weights2);
+  if (Tile::kGated) ptx::prefetch_tensormap(&gated_params(p).weights2);
   if (Tile::kCtas == 2) {
-    if (!packed) ptx::prefetch_tensormap(&p.weight_scale_map);
+    ptx::prefetch_tensormap(&p.weight_scale_map);
     ptx::prefetch_tensormap(&p.token_scale_map);
   }
 }
@@ -83,10 +82,7 @@ __device__ void begin(const Sm100Params& p, uint32_t smem) {
       init_first_barrier(Addresses<Tile>{smem});
       publish_barriers();
     }
-    if constexpr (kLoadsFirst<Tile>) {
-      wait_for_earlier_grids<Tile>(p);
-      load_first_k_blocks(make_cta<Tile>(p, smem));
-    }
+    if constexpr (kLoadsFirst<Tile>) load_first_k_blocks(make_cta<Tile>(p, smem));
   } else if (thread == Tile::kThreads - 1) {
     prefetch_maps<Tile>(p);
   }
@@ -120,10 +116,7 @@ __device__ uint32_t set_up(const Cta<Tile>& cta, uint32_t warp) {
     ptx::cluster_sync_relaxed();
   }
   if (warp == Tile::kProducerWarp) {
-    if (!kLoadsFirst<Tile> && ptx::elect_sync()) {
-      wait_for_earlier_grids<Tile>(cta.p);
-      load_first_k_blocks(cta);
-    }
+    if (!kLoadsFirst<Tile> && ptx::elect_sync()) load_first_k_blocks(cta);
   } else if (warp == Tile::kMmaWarp) {
     ptx::tcgen05_alloc<Tile::kCtaGroup, Tile::kColumnsAllocated>(cta.at.tmem_address());
     ptx::tcgen05_relinquish_alloc_permit<Tile::kCtaGroup>();

@@ -67,7 +67,7 @@ struct KTail {
     } else {
       ptx::mbarrier_wait(cta.at.full(at.stage), at.parity);
     }
-    const uint32_t matrices = are_packed(cta.p) ? 0 : Tile::kMatrices;
+    const uint32_t matrices = cta.are_packed() ? 0 : Tile::kMatrices;
     for (uint32_t i = 0; i < matrices; ++i) {
       clear_scales_beyond_k(cta.at.weight_scales(at.stage) + i * Tile::kMatrixBytes + from, k);
     }

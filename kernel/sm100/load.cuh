@@ -67,45 +67,75 @@ __device__ void load_units(const Cta<Tile>& cta, uint32_t dst, const uint8_t* fi
 }
 
 // Announces to full[stage] the bytes of one k-block, weights and tokens together.
-template <bool kPacked, typename Tile>
+template <typename Tile>
 __device__ void expect_stage(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
   if constexpr (Tile::kCtas == 2) return expect_stage_of_pair(cta, k_block, stage);
   const uint32_t units = scale_tiles(cta.p, cta.k.steps(k_block));
-  const uint32_t weight_bytes =
-      kPacked ? units * cta.p.packed_unit_bytes : Tile::kWeightBytes + units * kScaleTileBytes;
+  const uint32_t code_bytes = cta.are_packed() ? 0 : Tile::kWeightBytes;
+  const uint32_t weight_bytes = code_bytes + units * cta.p.weight_unit_bytes;
   ptx::mbarrier_arrive_expect_tx(
       cta.at.full(stage),
       Tile::kMatrices * weight_bytes + cta.token_bytes() + units * kScaleTileBytes);
 }
 
-// Loads one matrix of weights; `scales` are those of all batches, or packed weights.
-template <bool kPacked, typename Tile>
-__device__ void load_matrix(const Cta<Tile>& cta, uint32_t to, const TensorMap& codes,
-                            const uint8_t* scales, uint32_t k_block, uint32_t stage) {
+// Each weight is used once per row of token tiles.
+template <typename Tile>
+__device__ void load_codes(const Cta<Tile>& cta, uint32_t to, const TensorMap& codes,
+                           uint32_t k_block, uint32_t stage) {
+  if (cta.are_packed()) return;
+  ptx::cp_async_bulk_tensor_3d(to, &codes, cta.k.first_byte(k_block), cta.first_weight(),
+                               cta.tile().batch, cta.at.full(stage), ptx::kEvictFirst);
+}
+
+// Loads the scales behind the codes, or packed weights. `units` are those of all batches.
+template <typename Tile>
+__device__ void load_units_of_matrix(const Cta<Tile>& cta, uint32_t to, const uint8_t* units,
+                                     uint32_t k_block, uint32_t stage) {
   const Sm100Params& p = cta.p;
-  const uint32_t bar = cta.at.full(stage), block = cta.tile().weight_tile;
-  const uint8_t* const first = scales + cta.tile().batch * p.weight_scales_batch_bytes;
-  if constexpr (kPacked) {
-    load_units(cta, to, first, p.packed_unit_bytes, block, k_block, ptx::kEvictFirst, bar);
-  } else {
-    ptx::cp_async_bulk_tensor_3d(to, &codes, cta.k.first_byte(k_block), cta.first_weight(),
-                                 cta.tile().batch, bar, ptx::kEvictFirst);
-    load_units(cta, to + Tile::kWeightBytes, first, kScaleTileBytes, block, k_block,
-               ptx::kEvictFirst, bar);
+  load_units(cta, to + (cta.are_packed() ? 0 : Tile::kWeightBytes),
+             units + cta.tile().batch * p.weight_scales_batch_bytes, p.weight_unit_bytes,
+             cta.tile().weight_tile, k_block, ptx::kEvictFirst, cta.at.full(stage));
+}
+
+// Loads b2 of a gated product.
+template <typename Tile>
+__device__ void load_second_matrix(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
+  if constexpr (Tile::kGated) {
+    const Sm100GatedParams& gated = gated_params(cta.p);
+    const uint32_t to = cta.at.weights(stage) + Tile::kMatrixBytes;
+    load_codes(cta, to, gated.weights2, k_block, stage);
+    load_units_of_matrix(cta, to, gated.weight_scales2, k_block, stage);
   }
 }
 
-// Each weight is used once per row of token tiles.
-template <bool kPacked, typename Tile>
+template <typename Tile>
 __device__ void load_weights(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
-  if constexpr (Tile::kCtas == 2) return load_weights_of_pair<kPacked>(cta, k_block, stage);
-  const uint32_t to = cta.at.weights(stage);
-  load_matrix<kPacked>(cta, to, cta.p.weights, cta.p.weight_scales, k_block, stage);
-  if constexpr (Tile::kGated) {
-    const Sm100GatedParams& gated = gated_params(cta.p);
-    load_matrix<kPacked>(cta, to + Tile::kMatrixBytes, gated.weights2, gated.weight_scales2,
-                         k_block, stage);
+  if constexpr (Tile::kCtas == 2) return load_weights_of_pair(cta, k_block, stage);
+  load_codes(cta, cta.at.weights(stage), cta.p.weights, k_block, stage);
+  load_units_of_matrix(cta, cta.at.weights(stage), cta.p.weight_scales, k_block, stage);
+  load_second_matrix(cta, k_block, stage);
+}
+
+// The same for the CTA's first k-block, with one copy first.
+//
+// K is not 0, which the compiler does not know. The branch keeps it from computing the addresses of
+// everything else before that copy.
+template <typename Tile>
+__device__ void load_first_weights(const Cta<Tile>& cta) {
+  const bool units_first = Tile::kCtas == 1 && cta.are_packed();
+  if constexpr (Tile::kCtas == 2) {
+    load_codes_of_pair(cta, 0, 0);
+  } else if (units_first) {
+    load_units_of_matrix(cta, cta.at.weights(0), cta.p.weight_scales, 0, 0);
+  } else {
+    load_codes(cta, cta.at.weights(0), cta.p.weights, 0, 0);
   }
+  if (cta.p.k == 0) return;
+  if constexpr (Tile::kCtas == 2) return load_scales_of_pair(cta, 0, 0);
+  if (!units_first) {
+    load_units_of_matrix(cta, cta.at.weights(0), cta.p.weight_scales, 0, 0);
+  }
+  load_second_matrix(cta, 0, 0);
 }
 
 // Each token is used by every weight tile.
@@ -126,10 +156,10 @@ __device__ void load_tokens(const Cta<Tile>& cta, uint32_t k_block, uint32_t sta
              cta.scale_row() / kScaleTileRows, k_block, p.token_policy, bar);
 }
 
-template <bool kPacked, typename Tile>
+template <typename Tile>
 __device__ void load_stage(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
-  expect_stage<kPacked>(cta, k_block, stage);
-  load_weights<kPacked>(cta, k_block, stage);
+  expect_stage(cta, k_block, stage);
+  load_weights(cta, k_block, stage);
   load_tokens(cta, k_block, stage);
 }
 
@@ -137,31 +167,35 @@ __device__ void load_stage(const Cta<Tile>& cta, uint32_t k_block, uint32_t stag
 // writes weights. It is small: if that wait returns at once, the tokens of stage 0 queue behind
 // every earlier load. Packed weights of all stages are loaded, so that a launch beside an earlier
 // one has as many bytes in flight as the ring holds.
-template <bool kPacked, typename Tile>
-constexpr uint32_t kEarlyStages = kPacked ? Tile::kStages : 3;
+constexpr uint32_t kEarlyStages = 3;
+template <typename Tile>
+__device__ uint32_t early_stages(const Cta<Tile>& cta) {
+  static_assert(kEarlyStages <= Tile::kStages);
+  return cta.are_packed() ? Tile::kStages : kEarlyStages;
+}
 
-// The copies of packed weights take few instructions, so their loops need not be unrolled.
-template <bool kPacked, typename Tile>
-constexpr uint32_t kUnrolled = kPacked ? 1 : Tile::kStages;
+// Calls `load` for each of those stages that has a k-block, from `first` on.
+template <typename Tile, typename Load>
+__device__ void each_early_stage(const Cta<Tile>& cta, uint32_t first, const Load& load) {
+  const uint32_t end = min(early_stages(cta), cta.k.k_blocks);
+#pragma unroll
+  for (uint32_t k_block = first; k_block < kEarlyStages; ++k_block) {
+    if (k_block < end) load(k_block);
+  }
+#pragma unroll 1
+  for (uint32_t k_block = kEarlyStages; k_block < end; ++k_block) load(k_block);
+}
 
 // Loads the weights of these stages, then waits for earlier grids, then loads their tokens. The
 // weights of stage 0 have been loaded.
-template <bool kPacked, typename Tile>
+template <typename Tile>
 __device__ void load_early_stages(const Cta<Tile>& cta) {
-  constexpr uint32_t kStages = kEarlyStages<kPacked, Tile>, kUnroll = kUnrolled<kPacked, Tile>;
-  static_assert(kStages <= Tile::kStages);
-#pragma unroll kUnroll
-  for (uint32_t k_block = 1; k_block < kStages; ++k_block) {
-    if (k_block < cta.k.k_blocks) {
-      expect_stage<kPacked>(cta, k_block, k_block);
-      load_weights<kPacked>(cta, k_block, k_block);
-    }
-  }
+  each_early_stage(cta, 1, [&](uint32_t k_block) {
+    expect_stage(cta, k_block, k_block);
+    load_weights(cta, k_block, k_block);
+  });
   ptx::griddepcontrol_wait();
-#pragma unroll kUnroll
-  for (uint32_t k_block = 0; k_block < kStages; ++k_block) {
-    if (k_block < cta.k.k_blocks) load_tokens(cta, k_block, k_block);
-  }
+  each_early_stage(cta, 0, [&](uint32_t k_block) { load_tokens(cta, k_block, k_block); });
 }
 
 // Whether weights are loaded before earlier grids have ended.
@@ -170,42 +204,28 @@ __device__ bool loads_early(const Sm100Params& p) {
   return !Tile::kGrouped && p.weights_are_static != 0;
 }
 
-// Called before the first loads. A CTA of a grouped product has waited before it looked for its
-// tile.
-template <typename Tile>
-__device__ void wait_for_earlier_grids(const Sm100Params& p) {
-  note_clock(kClock_first_load);
-  if (!Tile::kGrouped && !loads_early<Tile>(p)) ptx::griddepcontrol_wait();
-}
-
 // Loads the first k-block of every stage before anything else happens in the CTA. Earlier grids may
 // still run until griddepcontrol.wait, so everything that they may write is loaded after it: tokens
 // and row ends of groups, and weights unless the caller promised that they are static. D depends on
-// tokens, so its stores come later still.
-template <bool kPacked, typename Tile>
-__device__ void load_first_k_blocks_of(const Cta<Tile>& cta) {
-  constexpr uint32_t kUnroll = kUnrolled<kPacked, Tile>;
+// tokens, so its stores come later still. A CTA of a grouped product has waited before it looked
+// for its tile.
+template <typename Tile>
+__device__ void load_first_k_blocks(const Cta<Tile>& cta) {
+  note_clock(kClock_first_load);
   const bool early = loads_early<Tile>(cta.p);
-  load_weights<kPacked>(cta, 0, 0);
-  expect_stage<kPacked>(cta, 0, 0);
+  if (!Tile::kGrouped && !early) ptx::griddepcontrol_wait();
+  load_first_weights(cta);
+  expect_stage(cta, 0, 0);
   if (!early) load_tokens(cta, 0, 0);
   if constexpr (!Tile::kAllBarriersFirst) {
     init_other_barriers(cta);
     publish_barriers();
   }
-  if (early) load_early_stages<kPacked>(cta);
-  const uint32_t loaded = early ? kEarlyStages<kPacked, Tile> : 1;
-#pragma unroll kUnroll
+  if (early) load_early_stages(cta);
+  const uint32_t loaded = early ? early_stages(cta) : 1;
+#pragma unroll
   for (uint32_t k_block = 1; k_block < Tile::kStages; ++k_block) {
-    if (k_block >= loaded && k_block < cta.k.k_blocks) load_stage<kPacked>(cta, k_block, k_block);
-  }
-}
-template <typename Tile>
-__device__ void load_first_k_blocks(const Cta<Tile>& cta) {
-  if (are_packed(cta.p)) {
-    load_first_k_blocks_of<true>(cta);
-  } else {
-    load_first_k_blocks_of<false>(cta);
+    if (k_block >= loaded && k_block < cta.k.k_blocks) load_stage(cta, k_block, k_block);
   }
 }
 
@@ -218,11 +238,7 @@ __device__ void load_remaining_k_blocks(const Cta<Tile>& cta) {
   at.advance(loaded);
   for (uint32_t k_block = loaded; k_block < cta.k.k_blocks; ++k_block, at.advance()) {
     ptx::mbarrier_wait(cta.at.empty(at.stage), at.parity ^ 1);
-    if (are_packed(cta.p)) {
-      load_stage<true>(cta, k_block, at.stage);
-    } else {
-      load_stage<false>(cta, k_block, at.stage);
-    }
+    load_stage(cta, k_block, at.stage);
   }
 }
 

@@ -66,12 +66,12 @@ struct MmaThread {
   // units than others. The scales follow them.
   __device__ void find_columns(StageOperands* at, uint32_t stage, uint32_t steps) const {
     const uint32_t units = scale_tiles(cta.p, steps);
-    if (!are_packed(cta.p) || units == scale_tiles(cta.p, Tile::kSteps)) return;
+    if (!cta.are_packed() || units == scale_tiles(cta.p, Tile::kSteps)) return;
     const uint32_t weights = cta.at.weights(stage);
     at->weights_step = 2 * kColumnBytes;
     at->weights = column_descriptor(weights);
     at->weight_scales =
-        scale_descriptor(weights + units * (cta.p.packed_unit_bytes - kScaleTileBytes));
+        scale_descriptor(weights + units * (cta.p.weight_unit_bytes - kScaleTileBytes));
   }
 
   // The barrier also counts the bytes that the other CTA of a pair has loaded.

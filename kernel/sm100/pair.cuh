@@ -64,32 +64,42 @@ __device__ void expect_stage_of_pair(const Cta<Tile>& cta, uint32_t k_block, uin
 
 // A box has the scales of one stage for a block of 128 rows. Batches that share their scales use
 // one box.
-__device__ inline void load_scales_of_pair(uint32_t dst, const TensorMap& map, uint32_t block,
-                                           uint32_t first_tile, uint32_t batch, uint32_t bar,
-                                           uint64_t policy) {
+__device__ inline void load_box_of_scales(uint32_t dst, const TensorMap& map, uint32_t block,
+                                          uint32_t first_tile, uint32_t batch, uint32_t bar,
+                                          uint64_t policy) {
   ptx::cp_async_bulk_tensor_3d_of_pair(dst, &map, first_tile * kScaleMapElements, block, batch, bar,
                                        policy);
 }
 
-// Packed weights need one copy. Its box always has as many bytes as a whole k-block.
-template <bool kPacked, typename Tile>
-__device__ void load_weights_of_pair(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
+// Packed weights have their scales with them. The box always has as many bytes as a whole k-block.
+template <typename Tile>
+__device__ void load_codes_of_pair(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
   const Sm100Params& p = cta.p;
   const uint32_t bar = full_of_pair(cta, k_block, stage), n = cta.first_weight();
-  const uint32_t batch = p.weight_scales_batch_bytes == 0 ? 0 : cta.tile().batch;
-  if constexpr (kPacked) {
+  int32_t x = cta.k.first_byte(k_block), y = n, batch = cta.tile().batch;
+  if (cta.are_packed()) {
     const uint64_t unit = scale_tile_number(n / kScaleTileRows, scale_tiles(p, cta.k.k_steps),
                                             scale_tiles(p, cta.k.first_step(k_block)));
-    ptx::cp_async_bulk_tensor_3d_of_pair(
-        cta.at.weights(stage), &p.weights, 0,
-        static_cast<int32_t>(unit * (p.packed_unit_bytes / kScaleTileBytes)), batch, bar,
-        ptx::kEvictFirst);
-    return;
+    x = 0, y = static_cast<int32_t>(unit * (p.weight_unit_bytes / kScaleTileBytes));
+    if (p.weight_scales_batch_bytes == 0) batch = 0;
   }
-  ptx::cp_async_bulk_tensor_3d_of_pair(cta.at.weights(stage), &p.weights, cta.k.first_byte(k_block),
-                                       n, cta.tile().batch, bar, ptx::kEvictFirst);
-  load_scales_of_pair(cta.at.weight_scales(stage), p.weight_scale_map, n / kScaleTileRows,
-                      scale_tiles(p, cta.k.first_step(k_block)), batch, bar, ptx::kEvictFirst);
+  ptx::cp_async_bulk_tensor_3d_of_pair(cta.at.weights(stage), &p.weights, x, y, batch, bar,
+                                       ptx::kEvictFirst);
+}
+template <typename Tile>
+__device__ void load_scales_of_pair(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
+  const Sm100Params& p = cta.p;
+  if (cta.are_packed()) return;
+  load_box_of_scales(cta.at.weight_scales(stage), p.weight_scale_map,
+                     cta.first_weight() / kScaleTileRows, scale_tiles(p, cta.k.first_step(k_block)),
+                     p.weight_scales_batch_bytes == 0 ? 0 : cta.tile().batch,
+                     full_of_pair(cta, k_block, stage), ptx::kEvictFirst);
+}
+
+template <typename Tile>
+__device__ void load_weights_of_pair(const Cta<Tile>& cta, uint32_t k_block, uint32_t stage) {
+  load_codes_of_pair(cta, k_block, stage);
+  load_scales_of_pair(cta, k_block, stage);
 }
 
 template <typename Tile>
@@ -101,10 +111,10 @@ __device__ void load_tokens_of_pair(const Cta<Tile>& cta, uint32_t k_block, uint
                                          bar, p.token_policy);
   });
   for (uint32_t i = 0; i < cta.token_scale_blocks(); ++i) {
-    load_scales_of_pair(cta.at.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes,
-                        p.token_scale_map, cta.scale_row() / kScaleTileRows + i,
-                        scale_tiles(p, cta.k.first_step(k_block)),
-                        p.token_scales_batch_bytes == 0 ? 0 : cta.batch(), bar, p.token_policy);
+    load_box_of_scales(cta.at.token_scales(stage) + i * Tile::kSteps * kScaleTileBytes,
+                       p.token_scale_map, cta.scale_row() / kScaleTileRows + i,
+                       scale_tiles(p, cta.k.first_step(k_block)),
+                       p.token_scales_batch_bytes == 0 ? 0 : cta.batch(), bar, p.token_policy);
   }
 }
 

@@ -23,10 +23,10 @@ struct Sm100Params {
   Divisor by_batch, by_group, by_last_group;
   uint64_t token_policy;   // cache policy for loads of tokens and their scales, see below
   uint32_t log2_box_rows;  // of a grouped product: rows of a box of tokens
-  // Bytes of a unit of packed weights, which are at weight_scales, or 0. In a tile of two CTAs
-  // `weights` is their map: UINT64, rank 3 {512 bytes, pieces of 512 bytes, batches or 1}, box {512
-  // bytes, pieces of a k-block, 1}, no swizzle, zero fill.
-  uint32_t packed_unit_bytes;
+  // Bytes of a unit at weight_scales: a tile of scales, or a unit of packed weights. For the latter
+  // `weights` is a map in a tile of two CTAs: UINT64, rank 3 {512 bytes, pieces of 512 bytes,
+  // batches or 1}, box {512 bytes, pieces of a k-block, 1}, no swizzle, zero fill.
+  uint32_t weight_unit_bytes;
   // {N, M, L} of UINT16 or UINT32, or {M, N, L} by columns; box {32, 32, 1}, or half of its rows.
   TensorMap d_map;
   // For tiles of two CTAs: UINT64, rank 3 {tiles of a block, blocks of 128 rows, batches or 1}, box

@@ -142,6 +142,7 @@ struct Problem {
     of.by_tiles_m = nvfp4::divisor_of(p.tiles_m);
     of.by_tiles_n = nvfp4::divisor_of(p.tiles_n);
     of.token_policy = nvfp4::kTokensEvictedLast;
+    of.weight_unit_bytes = nvfp4::kScaleTileBytes;
     return of;
   }
   template <typename Params>
