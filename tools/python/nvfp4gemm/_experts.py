@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from nvfp4gemm import _calls, abi, layouts
+from nvfp4gemm import _calls, _packings, abi, layouts
 from nvfp4gemm._packed import Packed
 from nvfp4gemm._stack import Stack, stack
 from nvfp4gemm._weights import Weight
@@ -119,11 +119,10 @@ class Experts(torch.nn.Module):
             self._stacks[name] = parts, made
         return made
 
-    def pack(self, packing: str = "sm90_1") -> Experts:
+    def pack(self, packing: str | None = None) -> Experts:
         """Packs the codes and scales of all experts, as Linear.pack() does; returns the module."""
-        if self.quantize_input:
-            raise ValueError("the experts have quantize_input set, and packed weights multiply x "
-                             "of bfloat16 or float16")
+        packing = _packings.for_layer(self.gate_codes, packing, self.quantize_input,
+                                      "the experts have")
         self._put({name: self.stack_of(name).pack(packing) for name in _PARTS})
         return self
 
@@ -211,8 +210,7 @@ class Experts(torch.nn.Module):
         for name, scale in before.items():
             if getattr(self, name).dtype != torch.float32:
                 setattr(self, name, scale.to(self.gate_codes.device))
-        if self.is_packed and self.gate_codes.is_cuda and (
-                torch.cuda.get_device_capability(self.gate_codes.device) != (9, 0)):
+        if self.is_packed and not _packings.reads(self.gate_codes, self._layout):
             self.unpack()
         return self
 

@@ -160,8 +160,8 @@ def describe_grouped(arrays: Arrays, operands: Any, ends: Array, rows_hint: int,
     arguments = (*operands, gate)
     b, desc = operands[1], describe(arrays, *arguments)
     desc.n, desc.l = b.rows_of_a_group, b.groups
-    if b.packing:  # a unit of 64 rows x 64 of k has 4,096 elements
-        desc.b_batch_stride = (b.rows_of_a_group + 63) // 64 * ((b.k + 63) // 64) * 4096
+    if b.packing:  # `block` elements and their scale have block / 2 + 1 bytes
+        desc.b_batch_stride = b.bytes_of_a_group // (b.block + 2) * 2 * b.block
     else:
         desc.b_batch_stride = b.rows_of_a_group * codes_ld(arrays, b)
         desc.b_scales_batch_stride_bytes = b.bytes_of_a_group

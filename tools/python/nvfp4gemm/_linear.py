@@ -9,7 +9,7 @@ from nvfp4gemm import _oldest_torch  # noqa: F401, first: it refuses a torch tha
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from nvfp4gemm import _calls, _optional, abi, checkpoints
+from nvfp4gemm import _calls, _optional, _packings, abi, checkpoints
 from nvfp4gemm._arrays import Torch
 from nvfp4gemm._door import Door, size
 from nvfp4gemm._matrix import block_of, row_bytes, scale_bytes
@@ -286,18 +286,16 @@ class Linear(torch.nn.Linear):
             return None
         return packed
 
-    def pack(self, packing: str = "sm90_1") -> Self:
+    def pack(self, packing: str | None = None) -> Self:
         """Packs the codes and scales, as Packed.pack() does; returns the layer. The packed layer
-        works for x of bfloat16 or float16, on the compute capability of the packing and on the CPU.
-        With quantize_input this raises ValueError.
+        works on the compute capability of the packing and on the CPU. None chooses the packing of
+        the GPU; on the CPU it chooses "sm100_1" for a layer with quantize_input, else "sm90_1".
+        With quantize_input "sm90_1" raises ValueError, and without it "sm100_1" does.
 
         state_dict() still returns unpacked codes and scales, and load_state_dict() takes them.
         Moving the layer to a GPU of another compute capability unpacks it.
         """
-        quantizes = self.quantize_input
-        if quantizes:
-            raise ValueError("the layer has quantize_input set, and packed weights multiply x of "
-                             "bfloat16 or float16")
+        packing = _packings.for_layer(self.codes, packing, self.quantize_input, "the layer has")
         self._put(self.packed().with_scales(packing))
         return self
 
@@ -367,8 +365,7 @@ class Linear(torch.nn.Linear):
             if scale is not None and getattr(self, name).dtype != torch.float32:
                 setattr(self, name, scale.to(self.codes.device))
         self.dtype = cast
-        if self.is_packed and self.codes.is_cuda and (
-                torch.cuda.get_device_capability(self.codes.device) != (9, 0)):
+        if self.is_packed and not _packings.reads(self.codes, self._layout):
             self.unpack()
         self._ready()
         return self

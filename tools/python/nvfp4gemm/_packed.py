@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nvfp4gemm import _eager, _optional, _slices, abi
+from nvfp4gemm import _eager, _optional, _packings, _slices, abi
 from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._matrix import Matrix
 from nvfp4gemm._types import Array, DType, Self, Shape
@@ -66,15 +66,18 @@ class Packed(Matrix):
             return _optional.ops.dequantize(self, dtype)
         return _eager.dequantize(self, dtype)
 
-    def pack(self, packing: str = "sm90_1") -> Self:
+    def pack(self, packing: str | None = None) -> Self:
         """The same weights in the order that kernels of one GPU architecture read. "sm90_1" is for
-        compute capability 9.0 and an x of bfloat16 or float16. docs/packing.md describes it.
+        compute capability 9.0 and an x of bfloat16 or float16; "sm100_1" is for 10.0 and 10.3 and a
+        quantized x. None chooses the packing of the GPU on which the matrix lies, and on the CPU
+        "sm90_1"; on a GPU that has none it raises ValueError. docs/packing.md describes them.
 
         Pass the packed matrix as b of a product. Its attribute scales holds codes and scales
         together; codes has the shape [rows, 0]. with_scales("128x4") unpacks it. So do
-        dequantize(), gradients, and slices that do not begin and end at multiples of 64 rows.
+        dequantize(), gradients, and slices that do not begin and end at multiples of 64 rows, of
+        128 in "sm100_1".
         """
-        return self.with_scales(packing)
+        return self.with_scales(_packings.chosen(self.codes, packing))
 
     def with_scales(self, scale_layout: str) -> Self:
         """The same matrix with its scales in the layout "128x4" or "linear", or packed. Codes are

@@ -14,10 +14,10 @@ from nvfp4gemm import abi
 from nvfp4gemm._arrays import arrays_of
 from nvfp4gemm._door import whole
 from nvfp4gemm._matrix import Matrix, row_bytes
+from nvfp4gemm._packings import PACKINGS
 from nvfp4gemm._types import Array, Arrays
 
 TILE_ROWS, TILE_BYTES = 128, 512
-UNIT_ROWS = 64  # rows of a unit of packed weights
 
 
 def _check(begin: int, end: int, size: int, what: str, unit: int) -> None:
@@ -49,10 +49,11 @@ def _lies_apart(arrays: Arrays, x: Array) -> bool:
 def _of_packing(packed: Matrix, begin: int, end: int) -> Array | None:
     """The bytes of these rows of packed weights, on the same memory; None if a unit also has other
     rows."""
-    if begin % UNIT_ROWS or end % UNIT_ROWS and end != packed.rows:
+    unit_rows = PACKINGS[packed.scale_layout].unit_rows
+    if begin % unit_rows or end % unit_rows and end != packed.rows:
         return None
-    units = packed.scales.reshape(-(-packed.rows // UNIT_ROWS), -1)
-    return units[begin // UNIT_ROWS:-(-end // UNIT_ROWS)].reshape(-1)
+    units = packed.scales.reshape(-(-packed.rows // unit_rows), -1)
+    return units[begin // unit_rows:-(-end // unit_rows)].reshape(-1)
 
 
 def rows(packed: Any, begin: int, end: int) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from nvfp4gemm import _optional, abi
+from nvfp4gemm import _optional, _packings, abi
 from nvfp4gemm._door import Door, size
 from nvfp4gemm._eager import beside, result_type, with_floats, with_scales
 from nvfp4gemm._gemm import Gate, Numbers, describe_grouped, group_alphas
@@ -58,9 +58,10 @@ class Stack(Matrix):
     def bytes_of_a_group(self) -> int:
         return scale_bytes(self._each, self.k, self.scale_layout, self.format)
 
-    def pack(self, packing: str = "sm90_1") -> Self:
+    def pack(self, packing: str | None = None) -> Self:
         """The same weights in the order that kernels of one GPU architecture read; see
         Packed.pack()."""
+        packing = _packings.chosen(self.codes, packing)
         number_of(packing, abi.PACKINGS, "packing")
         packed: Self = with_scales(self, packing)
         return packed

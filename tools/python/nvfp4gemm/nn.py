@@ -181,8 +181,8 @@ def load_linear(model: torch.nn.Module, path: Path, device: Device, *,
              example "model.diffusion_model."
     fused    {"qkv_proj": ["q_proj", "k_proj", "v_proj"], ..}: layers that the model has as one and
              the checkpoint in parts. The parts are fused as by checkpoints.load()
-    pack     True: calls pack() on each Linear and Experts, one at a time. The unpacked form of a
-             layer is freed before the next layer is packed
+    pack     True: calls pack() on each Linear and Experts, one at a time, which chooses the packing
+             by the device. The unpacked form of a layer is freed before the next layer is packed
     options  keyword arguments for Linear. Experts get quantize_input only
     """
     blocks = _experts.blocks_of(model)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Packed.pack() and nn.Linear.pack() on the CPU, where the library's reference multiplies, and on a
-GPU of 9.0 if there is one: the bits of the same weights without packing."""
+GPU of 9.0 or 10.x if there is one: the bits of the same weights without packing."""
 import copy
 import pickle
 import unittest
@@ -43,20 +43,31 @@ class OfNumpy(unittest.TestCase):
                     self.assertIs(packed.pack(), packed)
                     self.equal(packed.with_scales(layout), w)
                     np.testing.assert_array_equal(packed.dequantize(), w.dequantize())
+                    other = packed.pack("sm100_1")
+                    self.assertEqual(other.scale_layout, "sm100_1")
+                    self.assertEqual(other.scales.size, 2 * (
+                        8704 if format == "mxfp4" else 2 * 4608))
+                    self.equal(other.with_scales(layout), w)
+                    self.equal(other.pack(), packed)
 
     def test_products_have_the_same_bits(self):
         w, x = weights(), np.random.default_rng(2).standard_normal((5, 96)).astype(np.float16)
-        for a in x, nvfp4gemm.quantize(x.astype(np.float32)):
-            np.testing.assert_array_equal(nvfp4gemm.linear(a, w.pack()), nvfp4gemm.linear(a, w))
+        for packing in "sm90_1", "sm100_1":
+            for a in x, nvfp4gemm.quantize(x.astype(np.float32)):
+                np.testing.assert_array_equal(nvfp4gemm.linear(a, w.pack(packing)),
+                                              nvfp4gemm.linear(a, w))
 
     def test_slices_of_rows_share_memory_where_units_are_whole(self):
         w = weights()
-        packed = w.pack()
-        for begin, end, shares in [(0, 64, True), (64, 200, True), (128, 192, True),
-                                   (0, 200, True), (10, 74, False), (64, 100, False)]:
-            with self.subTest(begin=begin, end=end):
+        for packing, begin, end, shares in [
+                ("sm90_1", 0, 64, True), ("sm90_1", 64, 200, True), ("sm90_1", 128, 192, True),
+                ("sm90_1", 0, 200, True), ("sm90_1", 10, 74, False), ("sm90_1", 64, 100, False),
+                ("sm100_1", 0, 128, True), ("sm100_1", 128, 200, True), ("sm100_1", 64, 200, False),
+                ("sm100_1", 128, 192, False)]:
+            packed = w.pack(packing)
+            with self.subTest(packing=packing, begin=begin, end=end):
                 part = packed.slice_rows(begin, end)
-                self.assertEqual(part.scale_layout, "sm90_1")
+                self.assertEqual(part.scale_layout, packing)
                 self.assertEqual(np.shares_memory(part.scales, packed.scales), shares)
                 np.testing.assert_array_equal(part.dequantize(),
                                               w.slice_rows(begin, end).dequantize())
@@ -69,7 +80,7 @@ class OfNumpy(unittest.TestCase):
             nvfp4gemm.mm(w.pack(), w)
         with self.assertRaisesRegex(ValueError, "scale_layout is 'sm80_9'; there are"):
             w.pack("sm80_9")
-        with self.assertRaisesRegex(ValueError, "packing is 'linear'; there are 'sm90_1'"):
+        with self.assertRaisesRegex(ValueError, "packing is 'linear'; there are 'sm90_1', 'sm10"):
             nvfp4gemm.stack([w]).pack("linear")
         with self.assertRaisesRegex(ValueError, "x is packed, sm90_1, which weights alone may be"):
             nvfp4gemm.grouped_linear(w.pack(), np.array([200], np.int32), nvfp4gemm.stack([w]))
@@ -90,6 +101,9 @@ class OfNumpy(unittest.TestCase):
                 gate, up = nvfp4gemm.stack(each[:3]), nvfp4gemm.stack(each[3:])
                 packed = gate.pack(), nvfp4gemm.stack([one.pack() for one in each[3:]])
                 self.assertEqual(packed[0].codes.shape, (3 * 72, 0))
+                for other in gate.pack("sm100_1"), packed[0].pack("sm100_1"):
+                    np.testing.assert_array_equal(nvfp4gemm.grouped_linear(x, ends, other),
+                                                  nvfp4gemm.grouped_linear(x, ends, gate))
                 np.testing.assert_array_equal(packed[1].scales, up.pack().scales)
                 self.assertIs(gate.unpack(), gate)
                 for part in "codes", "scales":
@@ -155,8 +169,26 @@ class OfTorch(unittest.TestCase):
         self.assertTrue(torch.equal(packed(x, index, share), y))
         compiled = torch.compile(other, fullgraph=True, backend="aot_eager")
         self.assertTrue(torch.equal(compiled(x, index, share), y))
-        with self.assertRaisesRegex(ValueError, "the experts have quantize_input set"):
-            self.experts(quantize_input=True).pack()
+        with self.assertRaisesRegex(ValueError, "the experts have quantize_input not set, .* as "
+                                                "sm100_1 multiply quantized x"):
+            one.pack("sm100_1")
+
+    def test_what_quantizes_its_input_takes_the_packing_of_10_x(self):
+        torch.manual_seed(9)
+        x, index = torch.randn(5, 96).bfloat16(), torch.tensor([[0], [2], [1], [2], [0]])
+        experts, layer = self.experts(quantize_input=True), self.layer(quantize_input=True)
+        for one, given in (experts, (x, index, torch.rand(5, 1))), (layer, (x,)):
+            y = one(*given)
+            with self.assertRaisesRegex(ValueError, "quantize_input set, and weights packed as "
+                                                    "sm90_1 multiply x of bfloat16 or float16"):
+                one.pack("sm90_1")
+            self.assertFalse(one.is_packed)
+            one.pack()
+            self.assertEqual(one._layout, "sm100_1")
+            self.assertTrue(torch.equal(one(*given), y))
+            again = copy.deepcopy(one).unpack()
+            again.load_state_dict(one.state_dict())
+            self.assertTrue(torch.equal(again(*given), y))
 
     def test_gradients_pass_a_packed_layer(self):
         layer, x = self.layer(), torch.randn(5, 96, dtype=torch.bfloat16, requires_grad=True)
@@ -171,9 +203,19 @@ class OfTorch(unittest.TestCase):
         compiled = torch.compile(layer, backend="aot_eager", fullgraph=True)
         self.assertTrue(torch.equal(compiled(x), layer(x)))
 
-    def test_a_layer_that_quantizes_its_input_is_not_packed(self):
-        with self.assertRaisesRegex(ValueError, "has quantize_input set"):
-            self.layer(quantize_input=True).pack()
+    def test_the_gpu_chooses_the_packing_and_unpacks_what_it_does_not_read(self):
+        from unittest import mock
+        from nvfp4gemm import _packings
+        on_gpu = mock.Mock(is_cuda=True)
+        for capability, name in ((9, 0), "sm90_1"), ((10, 0), "sm100_1"), ((10, 3), "sm100_1"):
+            with mock.patch.object(torch.cuda, "get_device_capability", return_value=capability):
+                self.assertEqual(_packings.chosen(on_gpu, None), name)
+                for packing in "sm90_1", "sm100_1":
+                    self.assertEqual(_packings.chosen(on_gpu, packing), packing)
+                    self.assertEqual(_packings.reads(on_gpu, packing), packing == name)
+        with mock.patch.object(torch.cuda, "get_device_capability", return_value=(8, 0)):
+            with self.assertRaisesRegex(ValueError, "capability 8.0 has no kernels for packed"):
+                _packings.chosen(on_gpu, None)
 
     def test_load_linear_packs_layer_by_layer(self):
         import tempfile
@@ -199,12 +241,15 @@ class OfTorch(unittest.TestCase):
         self.assertTrue(torch.equal(loaded[0].half()(x), loaded[1].half()(x)))
 
     @unittest.skipUnless(torch is not None and torch.cuda.is_available(), "no GPU")
-    def test_a_gpu_of_9_0_multiplies_packed_weights(self):
-        if torch.cuda.get_device_capability() != (9, 0):
+    def test_a_gpu_multiplies_packed_weights(self):
+        capability = torch.cuda.get_device_capability()
+        if capability not in ((9, 0), (10, 0), (10, 3)):
             self.skipTest("no kernel for packed weights there")
-        layer, x = self.layer().cuda(), torch.randn(40, 96, dtype=torch.bfloat16, device="cuda")
+        quantizes = {"quantize_input": capability[0] == 10}
+        layer = self.layer(**quantizes).cuda()
+        x = torch.randn(40, 96, dtype=torch.bfloat16, device="cuda")
         torch.testing.assert_close(copy.deepcopy(layer).pack()(x), layer(x))
-        experts, share = self.experts().cuda(), torch.rand(40, 2, device="cuda")
+        experts, share = self.experts(**quantizes).cuda(), torch.rand(40, 2, device="cuda")
         index = torch.arange(80, device="cuda").reshape(40, 2) % 3
         torch.testing.assert_close(copy.deepcopy(experts).pack()(x, index, share),
                                    experts(x, index, share), rtol=2 ** -7, atol=1e-2)
