@@ -10,7 +10,7 @@ import numpy as np
 import nvfp4
 from nvfp4 import ml_dtypes
 
-PACKING = 1
+SM90_1, SM100_1 = 1, 2
 NVFP4, MXFP4, E2M1_UE8M0 = range(3)
 BLOCK = {NVFP4: 16, MXFP4: 32, E2M1_UE8M0: 16}
 
@@ -62,8 +62,32 @@ def scale_bytes_of(scales, blocks, ue4m3):
         rows // 64, columns // blocks, -1)
 
 
-def packed_by_numpy(codes, scales, fmt):
-    """The packed bytes of [n, k] codes, one to a byte, and linear scales."""
+def sm100_by_numpy(codes, scales, fmt):
+    """The same in the order SM100_1: 128 rows after 128, k-block after k-block of 256 elements, and
+    of each the codes before the tiles of scales."""
+    unit = 4 * BLOCK[fmt]
+    rows, k = ((size + to - 1) // to * to for size, to in zip(codes.shape, (128, unit)))
+    codes, scales = padded(codes, rows, k), padded(scales, rows, k // BLOCK[fmt])
+    pairs = codes[:, 0::2] | codes[:, 1::2] << 4
+    row, parts = np.arange(128)[:, None], []
+    for first in range(0, rows, 128):
+        for begin in range(0, k, 256):
+            end = min(begin + 256, k)
+            of_rows = pairs[first:first + 128, begin // 2:end // 2]
+            chunks = of_rows.reshape(128, -1, 16)
+            if end - begin == 256:
+                chunks = chunks[row, np.arange(8) ^ row % 8]
+            else:
+                chunks = chunks.transpose(1, 0, 2)
+            tiles = scales[first:first + 128, begin // BLOCK[fmt]:end // BLOCK[fmt]]
+            # [band, row of it, tile, scale] to [tile, row, band, scale]
+            tiles = tiles.reshape(4, 32, -1, 4).transpose(2, 1, 0, 3)
+            parts += [chunks.reshape(-1), tiles.reshape(-1)]
+    return np.concatenate(parts)
+
+
+def sm90_by_numpy(codes, scales, fmt):
+    """The packed bytes of [n, k] codes, one to a byte, and linear scales, in the order SM90_1."""
     rows, k = ((size + 63) // 64 * 64 for size in codes.shape)
     words = words_of(padded(codes, rows, k))
     units = words.astype("<u4").view(np.uint8).reshape(rows // 64, k // 64, 2048)
@@ -72,16 +96,19 @@ def packed_by_numpy(codes, scales, fmt):
     return np.concatenate([units, of_scales], axis=-1).reshape(-1)
 
 
+BY_NUMPY = {SM90_1: sm90_by_numpy, SM100_1: sm100_by_numpy}
+
+
 class Packing(unittest.TestCase):
     def setUp(self):
         self.library = nvfp4.load()
         for name in "nvfp4_pack_weights_host", "nvfp4_unpack_weights_host":
             getattr(self.library, name).argtypes = [ctypes.POINTER(PackDesc)]
 
-    def call(self, name, codes, scales, packed, n, k, fmt):
+    def call(self, name, packing, codes, scales, packed, n, k, fmt):
         desc = PackDesc(struct_size=ctypes.sizeof(PackDesc), n=n, k=k, l=1,
                         codes=codes.ctypes.data, codes_ld=codes.shape[1] * 2,
-                        scales=scales.ctypes.data, packed=packed.ctypes.data, packing=PACKING,
+                        scales=scales.ctypes.data, packed=packed.ctypes.data, packing=packing,
                         format=fmt, scale_layout=nvfp4.LAYOUT_LINEAR)
         status = getattr(self.library, name)(ctypes.byref(desc))
         self.assertEqual(status, 0, self.library.nvfp4_last_error())
@@ -95,18 +122,21 @@ class Packing(unittest.TestCase):
 
     def test_packed_bytes_are_those_of_numpy(self):
         rng = np.random.default_rng(1)
-        for n, k in [(64, 64), (1, 32), (130, 96), (200, 320), (63, 1056)]:
+        for n, k in [(64, 64), (1, 32), (130, 96), (200, 320), (63, 1056), (129, 448), (128, 512)]:
             for fmt in BLOCK:
-                with self.subTest(n=n, k=k, format=fmt):
-                    codes, stored, scales = self.weights(rng, n, k, fmt)
-                    want = packed_by_numpy(codes, scales, fmt)
-                    packed = np.full_like(want, 0xAA)
-                    self.call("nvfp4_pack_weights_host", stored, scales, packed, n, k, fmt)
-                    np.testing.assert_array_equal(packed, want)
-                    back, back_scales = np.zeros_like(stored), np.zeros_like(scales)
-                    self.call("nvfp4_unpack_weights_host", back, back_scales, want, n, k, fmt)
-                    np.testing.assert_array_equal(back, stored)
-                    np.testing.assert_array_equal(back_scales, scales)
+                codes, stored, scales = self.weights(rng, n, k, fmt)
+                for packing, by_numpy in BY_NUMPY.items():
+                    with self.subTest(n=n, k=k, format=fmt, packing=packing):
+                        want = by_numpy(codes, scales, fmt)
+                        packed = np.full_like(want, 0xAA)
+                        self.call("nvfp4_pack_weights_host", packing, stored, scales, packed, n, k,
+                                  fmt)
+                        np.testing.assert_array_equal(packed, want)
+                        back, back_scales = np.zeros_like(stored), np.zeros_like(scales)
+                        self.call("nvfp4_unpack_weights_host", packing, back, back_scales, want, n,
+                                  k, fmt)
+                        np.testing.assert_array_equal(back, stored)
+                        np.testing.assert_array_equal(back_scales, scales)
 
     def test_the_reference_multiplies_what_numpy_packed(self):
         rng = np.random.default_rng(2)
@@ -115,13 +145,14 @@ class Packing(unittest.TestCase):
         codes, stored, _ = self.weights(rng, n, k, NVFP4)
         scales = rng.choice(np.array([0x00, 0x38, 0x44], dtype=np.uint8), (n, k // 16))
         want = nvfp4.decode(a, sfa) @ nvfp4.decode(stored[:, :k // 2], scales).T
-        packed, d = packed_by_numpy(codes, scales, NVFP4), np.zeros((m, n), dtype=np.float16)
-        g = nvfp4.make_desc(m, n, k, 1.0, nvfp4.LAYOUT_LINEAR)
-        g.a, g.a_scales, g.b, g.d = (x.ctypes.data for x in (a, sfa, packed, d))
-        g.b_packing, g.b_ld = PACKING, 0
-        self.assertEqual(self.library.nvfp4_gemm_reference(ctypes.byref(g)), 0,
-                         self.library.nvfp4_last_error())
-        np.testing.assert_array_equal(d, (want + 0.0).astype(np.float16))
+        for packing, by_numpy in BY_NUMPY.items():
+            packed, d = by_numpy(codes, scales, NVFP4), np.zeros((m, n), dtype=np.float16)
+            g = nvfp4.make_desc(m, n, k, 1.0, nvfp4.LAYOUT_LINEAR)
+            g.a, g.a_scales, g.b, g.d = (x.ctypes.data for x in (a, sfa, packed, d))
+            g.b_packing, g.b_ld = packing, 0
+            self.assertEqual(self.library.nvfp4_gemm_reference(ctypes.byref(g)), 0,
+                             self.library.nvfp4_last_error())
+            np.testing.assert_array_equal(d, (want + 0.0).astype(np.float16))
 
 
 if __name__ == "__main__":
