@@ -55,13 +55,17 @@ def rows_of_start(instructions, labels):
     def nearest(start, opcode):
         ways = [cheapest_path(instructions, labels, start, goal, everything)
                 for goal in named(instructions, everything, opcode)]
-        return min((way for way in ways if way[0] is not None), key=lambda way: way[0])
+        return min((way for way in ways if way[0] is not None), key=lambda way: way[0],
+                   default=(None, ()))
 
     barrier = named(instructions, everything, "SYNCS.EXCH")[0]
     cost, path = cheapest_path(instructions, labels, 0, barrier, everything)
     more, rest = nearest(barrier, "UTMALDG")
     yield "stall clocks before the first load", cost + more
     yield "clocks before the first load", clocks(instructions, path + rest)
+    # Packed weights come without a tensor map, but to a pair.
+    if (bulk := nearest(barrier, "UBLKCP")[1]):
+        yield "clocks before the first bulk copy", clocks(instructions, path + bulk)
     yield "clocks before the first map", clocks(instructions, nearest(0, "UTMACCTL.PF")[1])
 
 

@@ -93,11 +93,12 @@ struct Least {
   Kernel kernel;
 };
 
-Least least_of(const Machine& machine, const Shape& shape, Tail tail) {
+Least least_of(const Machine& machine, const Shape& shape, Tail tail, bool packed = false) {
   Least least;
   const std::vector<Kernel> whole = sm100_kernels(machine, tail, shape.m);
   for (const Way& way : ways()) {
     Kernel kernel = whole[way.variant];
+    if (packed) kernel = sm100_packed(machine, kernel);
     least.us.push_back(0);
     if (!may_take(way, kernel, shape)) continue;
     if (way.parts > 1) kernel = sm100_split(machine, kernel, tail, way.parts, shape.m);
@@ -112,7 +113,28 @@ Least least_of(const Machine& machine, const Shape& shape, Tail tail) {
   return least;
 }
 
+// Launches back to back take so long each; 0 for long ones.
+double programmatic_us(const Machine& machine, const Shape& shape, Least* least) {
+  Kernel& best = least->kernel;
+  // A pair that has one tile ends as a CTA of any other kernel does.
+  if (best.persistent && best.tiles(shape) * best.width <= int64_t(machine.sms))
+    best.persistent = false;
+  if (least->best_us >= kShortUs || best.persistent) return 0;
+  return simulate(machine, best, shape, {kLaunches, true, 1}).interval_us;
+}
+
 }  // namespace
+
+PackedForecast packed_forecast(const Machine& machine, const Shape& shape) {
+  PackedForecast f;
+  for (const bool packed : {false, true}) {
+    Least least = least_of(machine, shape, Tail::kEngine, packed);
+    f.kernel[packed] = least.kernel.name;
+    f.us[packed] = least.best_us;
+    f.interval_us[packed] = programmatic_us(machine, shape, &least);
+  }
+  return f;
+}
 
 Forecast forecast(const Machine& machine, const Shape& shape) {
   Least least = least_of(machine, shape, Tail::kPlain);
@@ -123,14 +145,9 @@ Forecast forecast(const Machine& machine, const Shape& shape) {
   f.clock = least.clock;
   f.engine_us = least_of(machine, shape, Tail::kEngine).best_us;
   f.formula_us = least_of(machine, shape, Tail::kFormula).best_us;
-  Kernel& best = least.kernel;
-  f.kernel = best.name;
-  // A pair that has one tile ends as a CTA of any other kernel does.
-  if (best.persistent && best.tiles(shape) * best.width <= int64_t(machine.sms))
-    best.persistent = false;
-  if (f.best_us < kShortUs && !best.persistent)
-    f.programmatic_us = simulate(machine, best, shape, {kLaunches, true, 1}).interval_us;
-  f.binds = binding(machine, best, shape);
+  f.programmatic_us = programmatic_us(machine, shape, &least);
+  f.kernel = least.kernel.name;
+  f.binds = binding(machine, least.kernel, shape);
   const double products = double(shape.m) * double(shape.n) * double(shape.k);
   f.light_us = std::max(bytes_of(shape) / 7.68e6, products / (16384e3 * machine.sms * f.clock));
   return f;

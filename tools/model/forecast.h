@@ -30,6 +30,14 @@ std::vector<Way> ways();
 std::vector<Shape> forecast_shapes();
 Forecast forecast(const Machine& machine, const Shape& shape);
 
+// Weights as given and packed: the least times of a launch alone, and from the end of one to that
+// of the next of programmatic launches of the same way; 0 where that computes several tiles.
+struct PackedForecast {
+  std::string kernel[2];
+  double us[2], interval_us[2];
+};
+PackedForecast packed_forecast(const Machine& machine, const Shape& shape);
+
 // The resource that binds a kernel and shape.
 std::string binding(const Machine& machine, const Kernel& kernel, const Shape& shape);
 

@@ -43,6 +43,9 @@ struct Kernel {
   double stage_clocks = 0, issue_clocks = 0, latency_clocks = 0;
   double start_clocks = 0;  // until the first copy is asked for
   double map_clocks = -1;   // until the first tensor map is asked for; -1: with the first copy
+  bool by_map = true;       // the first copy needs that map
+  double bulk_clocks = 0;   // until the first copy is asked for, of packed weights
+  int early_stages = 0;     // that are asked for before the launch before has ended; 0: all
   double epilogue_clocks = 0;
   double stored_bytes = 0;   // by a CTA, of D
   double exchange_ns = 0;    // parts of a tile meet
@@ -99,6 +102,9 @@ std::vector<Kernel> sm100_kernels(const Machine& machine, Tail tail, int64_t m =
 // The same tile, whose K is cut into parts that exchange the sums of `rows` tokens and store a
 // share each; `kernel` is a whole one of sm100_kernels.
 Kernel sm100_split(const Machine& machine, Kernel kernel, Tail tail, int parts, int64_t rows);
+// The same kernel with packed weights: one copy for codes and scales, which needs no tensor map but
+// in a pair.
+Kernel sm100_packed(const Machine& machine, Kernel kernel);
 // The entry for gated products of a tile with so many tokens. Its weights are columns of D, each of
 // which has two rows of weights.
 Kernel sm100_gated(const Machine& machine, int64_t tile_tokens, int64_t m);

@@ -201,6 +201,24 @@ void print_gated() {
   }
 }
 
+void print_packed() {
+  std::printf("# us on a B200 by the model, D in bf16 with a bias: weights as given and packed,\n");
+  std::printf("# alone, and from one end to the next of programmatic launches, static weights\n");
+  std::printf("m,n,k,kernel,us,interval_us,packed_kernel,packed_us,packed_interval_us\n");
+  const Shape shapes[] = {{128, 7168, 16384}, {128, 4096, 7168}, {128, 7168, 2048},
+                          {16, 7168, 16384},  {16, 4096, 7168},  {16, 7168, 2048},
+                          {1, 7168, 16384},   {1, 4096, 7168},   {1, 7168, 2048},
+                          {1024, 7168, 2048}, {4096, 4096, 4096}};
+  for (const Shape& s : shapes) {
+    const PackedForecast f = packed_forecast(kB200, s);
+    std::printf("%d,%d,%d", int(s.m), int(s.n), int(s.k));
+    for (const bool packed : {false, true})
+      std::printf(",%s,%.2f,%.2f", f.kernel[packed].c_str(), f.us[packed], f.interval_us[packed]);
+    std::printf("\n");
+    std::fflush(stdout);
+  }
+}
+
 // Least times of every kind of epilogue, and those of each way.
 void print_kinds() {
   std::printf("# us on a B200 by the model, by kind of epilogue\nm,n,k,kind,kernel,us");
@@ -268,6 +286,8 @@ int main(int count, char** arguments) {
     print_grouped();
   } else if (what == "gated") {
     print_gated();
+  } else if (what == "packed") {
+    print_packed();
   } else if (what == "kinds") {
     print_kinds();
   } else if (what == "squares") {
@@ -277,7 +297,7 @@ int main(int count, char** arguments) {
   } else {
     std::fprintf(stderr,
                  "model parameters | micro | public | h200 CLOCKS.csv GPU.csv | steps | cuts | "
-                 "overlap | grouped | gated | kinds | squares | shapes\n");
+                 "overlap | grouped | gated | packed | kinds | squares | shapes\n");
     return 2;
   }
   return 0;

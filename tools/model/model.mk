@@ -19,11 +19,13 @@ $(B)/timing/sass.def: tools/gates/sass.txt
 	    for (i = 1; i <= count; ++i) { what = figures[i]; number = what; \
 	      sub(/ [0-9]+$$/, "", what); sub(/.* /, "", number); \
 	      if (what == "clocks before the first load") load[name] = number; \
+	      if (what == "clocks before the first bulk copy") bulk[name] = number; \
 	      if (what == "clocks before the first map") map[name] = number; \
 	      if (what ~ /^stall .* of a k-block$$/) block[name] = number; \
 	      if (sub(/^clocks of /, "", what) || what ~ /^fences /) \
 	        print "TAIL(" name ", \"" what "\", " number ")" } } \
-	  END { for (k in load) print "ISSUED(" k ", " load[k] ", " map[k] ", " block[k] ")"; \
+	  END { for (k in load) print "ISSUED(" k ", " load[k] ", " bulk[k] + 0 ", " map[k] \
+	        ", " block[k] ")"; \
 	        print "#undef ISSUED\n#undef TAIL" }' $< >$@
 $(MODEL_OBJ): | $(B)/timing/sass.def
 $(B)/obj/tools/model/sm100.o: $(B)/timing/sass.def

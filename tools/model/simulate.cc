@@ -59,6 +59,7 @@ struct Launched {
   double end = -1;                               // nanoseconds; -1: not yet
   std::vector<size_t> waiting;                   // units that start after its end
   std::vector<std::pair<size_t, int64_t>> held;  // their stages, whose tokens it may write
+  std::vector<size_t> asking;                    // units that ask for more after its end
 };
 
 struct Unit {
@@ -90,7 +91,7 @@ class Simulation {
         memory_(machine, size_t(most_units()), kernel.width),
         units_(size_t(units_at_once())),
         parts_(size_t(kernel.tiles(shape) * many.count)),
-        launched_(size_t(many.count), Launched{works_, -1, {}, {}}) {
+        launched_(size_t(many.count), Launched{works_, -1, {}, {}, {}}) {
     int64_t token_tiles = 0;
     for (const int64_t rows : shape.groups) {
       groups_.push_back({token_tiles * weight_tiles_, token_tiles, rows});
@@ -173,7 +174,8 @@ class Simulation {
     unit.started = now;
     const double begin = now + ns(m_.setup);
     const double prefetched = k_.map_clocks < 0 ? k_.start_clocks : k_.map_clocks;
-    const double at = std::max(begin + ns(k_.start_clocks), begin + ns(prefetched) + m_.map_fetch);
+    double at = begin + ns(k_.start_clocks);
+    if (k_.by_map) at = std::max(at, begin + ns(prefetched) + m_.map_fetch);
     push(at, u, Event::kAsk, 0);
   }
 
@@ -255,6 +257,7 @@ class Simulation {
     if (!ready() || now < unit.loader_free) return;
     while (unit.asked >= unit.begin[unit.asking + 1]) ++unit.asking;
     const Work& work = unit.work[unit.asking];
+    if (waits_to_ask(now, u, work)) return;
     Stage stage;
     stage.work = unit.asking;
     stage.ticket = memory_.ask(now, port(u), copies(work, unit.asked - unit.begin[unit.asking]));
@@ -270,6 +273,21 @@ class Simulation {
     const double copied = k_.weights.copies + (rows ? rows->tokens.copies : k_.tokens.copies);
     unit.loader_free = now + ns(copied * m_.copy_issue + (last ? k_.search_clocks : 0));
     if (ready()) push(unit.loader_free, u, Event::kAsk, 0);
+  }
+
+  // Whether the next stage of a programmatic launch is asked for after the end of the one before.
+  bool waits_to_ask(double now, size_t u, const Work& work) {
+    const Unit& unit = units_[u];
+    const int64_t asked = unit.asked - unit.begin[unit.asking];
+    if (k_.early_stages == 0 || work.launch == 0 || asked < k_.early_stages) return false;
+    Launched& before = launched_[size_t(work.launch - 1)];
+    if (before.end < 0) {
+      before.asking.push_back(u);
+      return true;
+    }
+    const double told = before.end + m_.end_told;
+    if (now < told) push(told, u, Event::kAsk, 0);
+    return now < told;
   }
 
   Stage& stage(Unit& unit, int64_t index) { return unit.stages[size_t(index - unit.freed)]; }
@@ -367,6 +385,7 @@ class Simulation {
   void end_launch(double now, Launched& launch) {
     launch.end = now;
     for (const size_t u : launch.waiting) push(now + m_.launch * 1e3, u, Event::kStart, 0);
+    for (const size_t u : launch.asking) push(now + m_.end_told, u, Event::kAsk, 0);
     for (const auto& [u, index] : launch.held) push(tokens_after(launch), u, Event::kReady, index);
   }
 

@@ -9,7 +9,8 @@
 namespace model {
 namespace {
 
-constexpr int kSubTile = 32;                            // tokens of a load of tensor memory
+constexpr int kEarlyStages = 3;  // of weights that are not packed (kernel/sm100/load.cuh)
+constexpr int kSubTile = 32;     // tokens of a load of tensor memory
 constexpr int kHalves = nvfp4::Sm100Tile<64>::kHalves;  // warps of a lane band
 
 // Clocks of the list of groups (kernel/common/group_list.cuh) by machine code of 2026-11-29: for 32
@@ -21,11 +22,12 @@ constexpr double kSearchStep = 66, kSearch = 190;
 
 struct Issued {
   const char* kernel;
-  double first_load, first_map, k_block;
+  double first_load, first_bulk, first_map, k_block;
 };
 // Stall clocks of tools/gates/sass.txt, which model.mk turns into rows.
 const Issued kIssued[] = {
-#define ISSUED(kernel, first_load, first_map, k_block) {#kernel, first_load, first_map, k_block},
+#define ISSUED(kernel, first_load, first_bulk, first_map, k_block) \
+  {#kernel, first_load, first_bulk, first_map, k_block},
 #define TAIL(kernel, what, clocks)
 #include SASS_DEF
 };
@@ -53,6 +55,7 @@ void take_issue(Kernel* k, const char* entry) {
     if (k->name + entry != issued.kernel) continue;
     k->issue_clocks = issued.k_block;
     k->start_clocks = issued.first_load;
+    k->bulk_clocks = issued.first_bulk;
     k->map_clocks = issued.first_map;
   }
 }
@@ -106,6 +109,7 @@ Kernel sm100_kernel(const Machine& m, const char* entry, int64_t problem_m) {
   }
   k.latency_clocks = latency(mma) - interval(m, mma);
   take_issue(&k, entry);
+  k.early_stages = kEarlyStages;
   if (Tile::kCtas == 2) k.start_clocks += m.cluster_barrier * m.clock;
   k.persistent = Tile::kSeveralTiles;
   if (Tile::kSeveralTiles) k.token_group = 8;
@@ -157,6 +161,17 @@ Kernel sm100_gated(const Machine& machine, int64_t tile_tokens, int64_t m) {
   }
 #include "kernel/sm100/entries.def"
   throw std::invalid_argument("no gated entry of this tile");
+}
+
+// The first tokens come by a tensor map, and from DRAM.
+Kernel sm100_packed(const Machine& m, Kernel k) {
+  k.weights.copies /= 2;
+  k.early_stages = 0;
+  if (k.width == 2) return k;
+  k.tokens_ns = (m.setup + k.map_clocks) / m.clock + m.map_fetch + m.hit_saves;
+  k.start_clocks = k.bulk_clocks;
+  k.by_map = false;
+  return k;
 }
 
 double list_ns(const Machine& m, int64_t groups) {

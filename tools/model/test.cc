@@ -107,6 +107,45 @@ TEST_CASE("a tensor map is fetched beside what else comes before the first copy"
   CHECK(std::abs(clocks(m, k, {1, 1, 1}) - (40 + 200)) < 1);
 }
 
+TEST_CASE("packed weights come by one copy a stage before the tensor map of tokens is there",
+          "[model]") {
+  Machine m = plain();
+  m.map_fetch = 60;
+  m.hit_saves = 30;
+  Kernel k = one_stage();
+  k.start_clocks = 20;
+  k.bulk_clocks = 40;
+  k.map_clocks = 10;
+  k.weights.copies = 2;
+  const Kernel packed = sm100_packed(m, k);
+  CHECK(packed.weights.copies == 1);
+  CHECK(std::abs(clocks(m, k, {1, 1, 1}) - (10 + 60 + 200)) < 1);
+  // Bytes arrive 100 after the copy, and tokens 100 after their map.
+  CHECK(std::abs(clocks(m, packed, {1, 1, 1}) - (10 + 60 + 200)) < 1);
+  m.map_fetch = 10;
+  CHECK(std::abs(clocks(m, sm100_packed(m, k), {1, 1, 1}) - (40 + 200)) < 1);
+  k.width = 2;
+  CHECK(sm100_packed(m, k).by_map);
+}
+
+TEST_CASE("a programmatic launch asks for its early stages before the end of the one before",
+          "[model]") {
+  Machine m = plain();
+  m.end_told = 10;
+  m.copy_latency = 400;
+  m.hit_saves = 390;
+  Kernel k = one_stage();
+  k.stages = 8;
+  const auto interval = [&](int early) {
+    k.early_stages = early;
+    return 1e3 * simulate(m, k, {1, 1, 5}, {5, true, 2}).interval_us;
+  };
+  const double all = interval(0);
+  CHECK(interval(5) == all);
+  CHECK(interval(2) > all + 100);
+  CHECK(interval(1) >= interval(2));
+}
+
 TEST_CASE("a launch waits for the one before but a programmatic one for its tokens alone",
           "[model]") {
   Machine m = plain();
