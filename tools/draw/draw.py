@@ -93,8 +93,7 @@ def shared_memory(path, tiles):
     svg = Svg(900, 60 + 70 * len(tiles),
               "Shared memory of a CTA on 10.x: the ring, operand by operand")
     regions = (("weights_at", "tokens_at", WEIGHTS, "weights"),
-               ("tokens_at", "weight_scales_at", TOKENS, "tokens"),
-               ("weight_scales_at", "token_scales_at", WEIGHT_SCALES, "scales of weights"),
+               ("tokens_at", "token_scales_at", TOKENS, "tokens"),
                ("token_scales_at", "staging_at", TOKEN_SCALES, "scales of tokens"))
     for number, (label, n) in enumerate(tiles.items()):
         y = 50 + 70 * number
@@ -102,19 +101,25 @@ def shared_memory(path, tiles):
         unit = 870 / n["bytes"]
         for begin, end, colour, what in regions:
             slot = (n[end] - n[begin]) // n["stages"]
+            codes = n["code_bytes"] if what == "weights" else slot
             for stage in range(n["stages"]):
                 at = n[begin] + stage * slot
-                svg.box(10 + unit * at, y + 8, unit * slot, 26, colour,
-                        f"byte {at}: {what} of stage {stage}, {slot} bytes",
-                        str(stage) if unit * slot > 14 else "")
+                svg.box(10 + unit * at, y + 8, unit * codes, 26, colour,
+                        f"byte {at}: {what} of stage {stage}, {codes} bytes",
+                        str(stage) if unit * codes > 14 else "")
+                if codes < slot:
+                    svg.box(10 + unit * (at + codes), y + 8, unit * (slot - codes), 26,
+                            WEIGHT_SCALES, f"byte {at + codes}: scales of weights of stage {stage},"
+                                           f" {slot - codes} bytes")
             if not what.startswith("scales"):
-                svg.text(10 + unit * n[begin], y + 46, what, size=10)
+                scales = " and their scales" if codes < slot else ""
+                svg.text(10 + unit * n[begin], y + 46, what + scales, size=10)
         staging = n["barriers_at"] - n["staging_at"]
         if staging:
             svg.box(10 + unit * n["staging_at"], y + 8, unit * staging, 26, STAGING,
                     f"byte {n['staging_at']}: staging buffers of the epilogue, {staging} bytes")
         last = "staging, barriers" if staging else "barriers"
-        svg.text(10 + unit * n["bytes"], y + 46, f"scales of weights, of tokens, {last}", "end", 10)
+        svg.text(10 + unit * n["bytes"], y + 46, f"scales of tokens, {last}", "end", 10)
         svg.box(10 + unit * n["barriers_at"], y + 8, 3, 26, "#cc3311",
                 f"byte {n['barriers_at']}: barriers")
     svg.save(path)

@@ -18,7 +18,7 @@ void print(const char* label) {
   line("steps", Tile::kSteps);
   line("weights_at", NVFP4_OFFSET_OF(typename Tile::Ring, weights));
   line("tokens_at", NVFP4_OFFSET_OF(typename Tile::Ring, tokens));
-  line("weight_scales_at", NVFP4_OFFSET_OF(typename Tile::Ring, weight_scales));
+  line("code_bytes", Tile::kWeightBytes);  // of weights in a stage, before their scales
   line("token_scales_at", NVFP4_OFFSET_OF(typename Tile::Ring, token_scales));
   line("staging_at", Tile::kStagingAt);
   line("barriers_at", Tile::kBarriersAt);
