@@ -181,12 +181,20 @@ class Outputs(InFolder):
             scales = np.load(prefix + ".scales.npy")
             if layout == "linear":
                 each = np.stack([codes & 15, codes >> 4], axis=-1).reshape(70, 96)
-                want = test_packing.packed_by_numpy(each, scales, test_packing.NVFP4)
+                want = test_packing.sm90_by_numpy(each, scales, test_packing.NVFP4)
                 np.testing.assert_array_equal(np.load(prefix + ".packed.npy").reshape(-1), want)
         self.assertEqual(np.load(prefix + ".packed.npy").shape, (2, 2, 2304))
         done = run("run", "--a", a, "--b-quantized", prefix)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("b_packing = NVFP4_PACKING_SM90_1: no kernel", done.stdout + done.stderr)
+        done = run("quantize", w, "--out", prefix, "--layout", "linear", "--pack", "100")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        want = test_packing.sm100_by_numpy(each, scales, test_packing.NVFP4)
+        packed = np.load(prefix + ".packed.npy")
+        self.assertEqual(packed.shape, (1, 2, 4608))
+        np.testing.assert_array_equal(packed.reshape(-1), want)
+        done = run("run", "--a", a, "--b-quantized", prefix)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_explain_plans_packed_weights(self):
         for kind in ("--m", "20"), ("--m", "20", "--gated"), ("--groups", "3,17"), (
@@ -203,7 +211,8 @@ class Outputs(InFolder):
         prefix, a = self.path("w"), self.saved("a.npy", np.ones((3, 96), np.float32))
         self.assertEqual(run("quantize", w, "--out", prefix, "--pack", "90").returncode, 0)
         packed = np.load(prefix + ".packed.npy")
-        for array, words in ((packed[:1], "w.packed.npy: is 1 x 2 x 2304; expected 2 x 2 x 2304"),
+        other = "w.packed.npy: is 1 x 2 x 2304; expected 2 x 2 x 2304 or 1 x 2 x 4608, units"
+        for array, words in ((packed[:1], other),
                              (packed[::-1].copy(), "w.packed.npy: holds other weights")):
             np.save(prefix + ".packed.npy", array)
             done = run("run", "--a", a, "--b-quantized", prefix)

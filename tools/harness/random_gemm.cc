@@ -157,7 +157,7 @@ Operand weights_of(const RandomGemm& g) {
 
 GroupedProblem problem_of(const RandomGemm& g) {
   Problem p = with_fields(operands_of(g), fields_of(g), uint64_t(g.data) + 1);
-  if (g.packed != 0) p.b_packing = NVFP4_PACKING_SM90_1;
+  p.b_packing = int32_t(g.packed);
   GroupedProblem single;
   static_cast<Problem&>(single) = std::move(p);
   if (g.groups == 0) return single;
@@ -412,7 +412,10 @@ RandomGemm draw_gemm(uint64_t seed, uint64_t number, int capability) {
   g.data = int64_t(random.below(1u << 30));
   if (Random(~seed * 0x9E3779B97F4A7C15u + number).below(4) == 0)
     draw_groups(g, number, capability);
-  if (capability == 90 && g.fields.a_type != NVFP4_TYPE_NONE) g.packed = number / 3 % 2;
+  const bool halves = g.fields.a_type != NVFP4_TYPE_NONE;
+  const bool packs = number / 3 % 2 != 0;
+  if (packs && capability == 90 && halves) g.packed = NVFP4_PACKING_SM90_1;
+  if (packs && capability / 10 == 10 && !halves) g.packed = NVFP4_PACKING_SM100_1;
   return g;
 }
 

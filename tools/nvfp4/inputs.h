@@ -26,6 +26,9 @@ struct QuantizedMatrix {
 // UsageError with the file and what is wrong with it, or does not fit the other files.
 QuantizedMatrix load_quantized(const std::string& prefix);
 
+// [blocks of rows, units of K, bytes of a unit] of packed weights.
+std::vector<uint64_t> packed_shape(int64_t rows, int64_t columns, int32_t packing);
+
 // The packing of the operand's weights by the PREFIX.packed.npy of `q`: NVFP4_PACKING_NONE where
 // there is none. Throws UsageError where the file holds other weights.
 int32_t packing_of(const QuantizedMatrix& q, const support::Operand& weights,

@@ -401,10 +401,12 @@ void add_quantize(CLI::App& app, QuantizeOptions& options) {
                       {{"default", NVFP4_SCALE_RULE_DEFAULT}, {"4over6", NVFP4_SCALE_RULE_4OVER6}},
                       "default",
                       "which element the largest of a block becomes: 6, or the better of 6 and 4");
-  add_choice<int32_t>(*quantize, "--pack", options.packing,
-                      {{"none", NVFP4_PACKING_NONE}, {"90", NVFP4_PACKING_SM90_1}}, "none",
-                      "also write PREFIX.packed.npy for nvfp4 run --b-quantized: the order of "
-                      "the kernels for 9.0");
+  add_choice<int32_t>(
+      *quantize, "--pack", options.packing,
+      {{"none", NVFP4_PACKING_NONE}, {"90", NVFP4_PACKING_SM90_1}, {"100", NVFP4_PACKING_SM100_1}},
+      "none",
+      "also write PREFIX.packed.npy for nvfp4 run --b-quantized: the order of "
+      "the kernels for 9.0, or of those for 10.0 and 10.3");
   quantize->footer("Example:\n  nvfp4 quantize w.npy --out w --layout linear");
 }
 

@@ -81,12 +81,8 @@ std::vector<size_t> scale_shape(const Matrix& x, int32_t layout) {
   return {(rows + 127) / 128, (columns + 63) / 64, 512};  // tiles
 }
 
-// The units of the matrix, [blocks of rows][units of K][bytes].
 void save_packed(OutputFiles& files, const Matrix& x, Quantized& q,
                  const QuantizeOptions& options) {
-  const size_t units_of_k = size_t(x.columns + 63) / 64, blocks = size_t(x.rows + 63) / 64;
-  const size_t bytes =
-      nvfp4_packed_bytes(x.rows, x.columns, options.packing, NVFP4_OPERAND_FORMAT_NVFP4);
   // Rows of codes begin at multiples of 16 bytes there.
   support::Operand weights = support::make_problem({1, x.rows, x.columns}).b;
   const size_t row = size_t(x.columns) / 2;
@@ -95,7 +91,7 @@ void save_packed(OutputFiles& files, const Matrix& x, Quantized& q,
   }
   must(nvfp4_scale_convert_host(q.scales.data(), options.layout, weights.scales.data(),
                                 NVFP4_SCALE_LAYOUT_LINEAR, x.rows, x.columns));
-  save_npy(files, options.out + ".packed.npy", {blocks, units_of_k, bytes / (blocks * units_of_k)},
+  save_npy(files, options.out + ".packed.npy", packed_shape(x.rows, x.columns, options.packing),
            weights.packed(options.packing));
 }
 

@@ -73,18 +73,28 @@ QuantizedMatrix load_quantized(const std::string& prefix) {
   return q;
 }
 
+Sizes packed_shape(int64_t rows, int64_t columns, int32_t packing) {
+  const auto bytes = [&](int64_t n, int64_t k) {
+    return uint64_t(nvfp4_packed_bytes(n, k, packing, NVFP4_OPERAND_FORMAT_NVFP4));
+  };
+  const uint64_t unit = bytes(1, 16), blocks = bytes(rows, 16) / unit;
+  return {blocks, bytes(1, columns) / unit, unit};
+}
+
 int32_t packing_of(const QuantizedMatrix& q, const support::Operand& weights,
                    const std::string& prefix) {
   if (!q.packed) return NVFP4_PACKING_NONE;
   const std::string file = prefix + ".packed.npy";
-  const Sizes units = {uint64_t(q.rows + 63) / 64, uint64_t(q.columns + 63) / 64, 2304};
-  if (q.packed->shape != units) {
-    refuse(file, q.packed->shape, words_of(units) + ", units of the codes beside it");
+  std::string units;
+  for (const int32_t packing : {NVFP4_PACKING_SM90_1, NVFP4_PACKING_SM100_1}) {
+    const Sizes shape = packed_shape(q.rows, q.columns, packing);
+    if (q.packed->shape == shape) {
+      if (q.packed->values == weights.packed(packing)) return packing;
+      throw UsageError(file + ": holds other weights than the codes and scales beside it");
+    }
+    units += (units.empty() ? "" : " or ") + words_of(shape);
   }
-  if (q.packed->values != weights.packed(NVFP4_PACKING_SM90_1)) {
-    throw UsageError(file + ": holds other weights than the codes and scales beside it");
-  }
-  return NVFP4_PACKING_SM90_1;
+  refuse(file, q.packed->shape, units + ", units of the codes beside it");
 }
 
 }  // namespace nvfp4_tool
