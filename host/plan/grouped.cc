@@ -105,11 +105,11 @@ const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_de
 }
 
 // On 9.0 up to 16 tokens of 16 bits take a tile of mma.sync, which multiplies no weights by tokens
-// that are not there. By times of an H200 (2026-11-29) the layers of bench/experts.def with K of
-// 768 or more then take 0.63 to 1.01 times as long where all groups have as many rows, and 0.71 to
-// 1.10 where one has 60 % of them; packed, at 1 and 4 rows, 0.68 to 0.92 and 0.76 to 1.09. With
-// K = 512, where each warp has one k-block, they take up to 1.5. These layers are also those by
-// which the rule was made. Gated products have no measurements.
+// that are not there. The rule was made by the layers of bench/experts.def. Nine other layers, with
+// K from 1024 to 6400, took 0.65 to 0.97 times as long in it at 4, 8 and 16 rows of bf16 tokens,
+// packed 0.70 to 1.03, and of fp16 tokens 0.79 to 1.01, packed 0.72 to 1.06
+// (bench/results/grouped-few-h200-2026-11-29.csv). With K = 512, where each warp has one k-block,
+// they take up to 1.5. Gated products have no measurements.
 constexpr int64_t kLeastKOfMma = 768;
 
 const Variant* few_rows_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,

@@ -65,6 +65,12 @@ void require_bits_of_unpacked(const Gpu& gpu, const PackedTile& tile, const Grou
   CHECK(d_of(gpu, tile, packed(problem), ask) == d_of(gpu, tile, problem, ask));
 }
 
+std::vector<GroupedTile> packed_mma_tiles() {
+  std::vector<GroupedTile> tiles = gemm_test::mma_tiles();
+  tiles.push_back({"sm80_f16_64x8w4x128", NVFP4_TYPE_F16});
+  return tiles;
+}
+
 }  // namespace
 
 #define EACH_PACKED_TILE GENERATE(from_range(taken(tiles())))
@@ -72,7 +78,8 @@ void require_bits_of_unpacked(const Gpu& gpu, const PackedTile& tile, const Grou
 // mma.sync adds K in another order than of weights that are not packed.
 TEST_CASE("grouped packed: rows by mma.sync have the bits of singles", "[packed][grouped]") {
   USE_GPU_OF_FAMILY(gpu, 9);
-  const GroupedTile tile{"sm80_bf16_64x8w4x128", NVFP4_TYPE_BF16};
+  const GroupedTile tile = GENERATE(from_range(packed_mma_tiles()));
+  CAPTURE(tile.variant);
   GroupedProblem problem =
       problem_of({tile.variant, tile.a_type, false}, {45, 70, 1344}, {0, 19, 20, 20, 41, 41}, 958);
   require_bits_of_singles(gpu, tile, packed(problem));
@@ -273,7 +280,8 @@ TEST_CASE("every entry for packed groups and gates at the sizes of compute-sanit
   if (gpu.small() && !everything())
     SKIP_TEST("for compute-sanitizer; every emulated run is checked by the emulator");
   std::vector<PackedTile> all = tiles();
-  all.push_back({"sm80_bf16_64x8w4x128", NVFP4_TYPE_BF16, false});
+  for (const GroupedTile& tile : packed_mma_tiles())
+    all.push_back({tile.variant, tile.a_type, false});
   int singles = 0;
   for (const PackedTile& tile : all) {
     const GroupedProblem problem =

@@ -102,7 +102,7 @@ TEST_CASE("a plan of packed weights has the stages of their entry", "[pack]") {
   CHECK(info_of(g).stage_bytes == 10240);
 }
 
-// The tiles of 16 tokens have kernels for packed weights, and none for groups.
+// The tiles of 16 tokens have kernels for packed weights, and those of wgmma none for groups.
 TEST_CASE("a plan of packed weights in groups has a tile with a kernel for them", "[pack]") {
   nvfp4_gemm_desc g = product(64, NVFP4_TYPE_F16);
   nvfp4_grouped_desc grouped = NVFP4_GROUPED_DESC_INIT;
@@ -113,11 +113,19 @@ TEST_CASE("a plan of packed weights in groups has a tile with a kernel for them"
   CHECK(nvfp4_grouped_describe(&grouped, 90, 132, &info) == NVFP4_SUCCESS);
   CHECK(std::strcmp(info.variant, "sm90_f16_64x32x256") == 0);
   CHECK(info.stage_bytes == 9216);
-  g.a_type = NVFP4_TYPE_BF16, g.k = g.a_ld = 1024;  // mma.sync's tile has a kernel for bf16 alone
+  g.k = g.a_ld = 1024;
+  CHECK(nvfp4_grouped_describe(&grouped, 90, 132, &info) == NVFP4_SUCCESS);
+  CHECK(std::strcmp(info.variant, "sm80_f16_64x16w4x128") == 0);
   grouped.rows_hint = 8;
   CHECK(nvfp4_grouped_describe(&grouped, 90, 132, &info) == NVFP4_SUCCESS);
+  CHECK(std::strcmp(info.variant, "sm80_f16_64x8w4x128") == 0);
+  g.a_type = NVFP4_TYPE_BF16;
+  CHECK(nvfp4_grouped_describe(&grouped, 90, 132, &info) == NVFP4_SUCCESS);
   CHECK(std::strcmp(info.variant, "sm80_bf16_64x8w4x128") == 0);
-  grouped.rows_hint = 9;
+  grouped.rows_hint = 16;
+  CHECK(nvfp4_grouped_describe(&grouped, 90, 132, &info) == NVFP4_SUCCESS);
+  CHECK(std::strcmp(info.variant, "sm80_bf16_64x16w4x128") == 0);
+  grouped.rows_hint = 17;
   CHECK(nvfp4_grouped_describe(&grouped, 90, 132, &info) == NVFP4_SUCCESS);
   CHECK(std::strcmp(info.variant, "sm90_bf16_64x32x256") == 0);
 }
