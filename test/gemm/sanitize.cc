@@ -158,7 +158,8 @@ TEST_CASE("every entry for groups and gates at the sizes of compute-sanitizer", 
 }
 
 // Each entry for grouped products where a CTA computes several tiles, one after the other: three
-// groups for each SM, each with two tiles or more.
+// groups for each SM, each with two tiles or more. The rows of groups lie side by side, or apart,
+// with a row of no group after each.
 TEST_CASE("every entry for groups with several tiles a CTA at the sizes of compute-sanitizer",
           "[sanitize]") {
   USE_GPU_FOR_HALVES(gpu);
@@ -166,24 +167,44 @@ TEST_CASE("every entry for groups with several tiles a CTA at the sizes of compu
     SKIP_TEST("for compute-sanitizer; every emulated run is checked by the emulator");
   const int32_t capability = gpu.info.compute_capability();
   constexpr int32_t kRows = 2;
-  std::vector<int32_t> ends(size_t(3 * gpu.info.sms));
-  for (size_t group = 0; group < ends.size(); ++group) ends[group] = int32_t(group + 1) * kRows;
-  int products = 0;
-  for (const std::string& variant : support::variant_names(capability)) {
-    gemm_test::GroupedProblem problem({int64_t(ends.size()) * kRows, 136, 80, type_of(variant)},
-                                      ends, 147, Data::exact);
-    for (const bool gated : {false, true}) {
-      problem.fields.b2 = support::Given{gated};
-      problem.fields.activation = gated ? NVFP4_ACTIVATION_SILU : NVFP4_ACTIVATION_NONE;
-      CAPTURE(variant, gated);
-      gemm_test::DeviceGrouped device(gpu, problem);
+  const int32_t groups = 3 * gpu.info.sms;
+  std::map<std::string, int> products;
+  const auto run = [&](int32_t type, bool gated, bool packed, int64_t capacity) {
+    std::vector<int32_t> rows(size_t(groups), kRows);
+    for (int32_t group = 0; capacity == 0 && group < groups; ++group)
+      rows[size_t(group)] = (group + 1) * kRows;
+    gemm_test::GroupedProblem problem({groups * std::max<int64_t>(capacity, kRows), 136, 80, type},
+                                      rows, 147, Data::exact);
+    problem.capacity = capacity;
+    problem.fields.b2 = support::Given{gated};
+    problem.fields.activation = gated ? NVFP4_ACTIVATION_SILU : NVFP4_ACTIVATION_NONE;
+    if (packed) problem.fields.b_packing = NVFP4_PACKING_SM90_1;
+    gemm_test::DeviceGrouped device(gpu, problem);
+    const std::vector<uint8_t> expected = grouped_reference(problem, device);
+    const std::string name = std::string(packed ? "packed " : "") + (gated ? "gated " : "") +
+                             (capacity > 0 ? "apart" : "even");
+    for (const std::string& variant : support::variant_names(capability)) {
       device.gemm.variant = variant.c_str();
+      if (type_of(variant) != type) continue;
       if (nvfp4_grouped_supported(&device.grouped, capability) != NVFP4_SUCCESS) continue;
-      CHECK(run_grouped(device) == grouped_reference(problem, device));
+      CAPTURE(variant, name);
+      device.take(gpu, variant.c_str());
+      device.clear_d();
+      CHECK(run_grouped(device) == expected);
       CHECK(device.guards_intact());
-      ++products;
+      ++products[name];
+    }
+  };
+  for (const int32_t type : {NVFP4_TYPE_NONE, NVFP4_TYPE_F16, NVFP4_TYPE_BF16}) {
+    for (const bool gated : {false, true}) {
+      for (const int64_t capacity : {0, kRows + 1}) {
+        run(type, gated, false, capacity);
+        if (type != NVFP4_TYPE_NONE && capability == 90) run(type, gated, true, capacity);
+      }
     }
   }
-  CHECK(products > 0);
-  std::printf("{\"grouped\": %d, \"groups\": %zu}\n", products, ends.size());
+  CHECK(products.size() == (capability == 90 ? 8 : 4));
+  std::string each;
+  for (const auto& [name, count] : products) each += ", \"" + name + "\": " + std::to_string(count);
+  std::printf("{\"products\": \"grouped\", \"groups\": %d%s}\n", groups, each.c_str());
 }
