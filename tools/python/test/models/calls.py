@@ -8,20 +8,26 @@ from nvfp4gemm import abi
 
 BYTES = {abi.F16: 2, abi.BF16: 2, abi.F32: 4}
 BLOCKS = {0: 16, 1: 32, 2: 16}  # elements of a scale, by operand_format
+WITH_SCALES = abi.NVFP4, abi.MXFP4, abi.E2M1_UE8M0  # types of D
 
 
+RESULTS = "d", "d_scales"
 OF_GROUPS = "rows", "group_alpha", "group_alpha2"  # of the GroupedDesc, 4 bytes for each group
 
 
 def arrays_of(desc, grouped):
     """{field of the GemmDesc, or one of OF_GROUPS: bytes behind it} of a grouped product with
-    linear token scales."""
+    linear scales of tokens and of D."""
     block = BLOCKS[desc.operand_format]
     sizes = {"b": desc.l * desc.b_batch_stride // 2,
              "b_scales": desc.l * desc.b_scales_batch_stride_bytes,
              "b_tensor_scale": 4, "b2_tensor_scale": 4,
              "a_tensor_scale": 4 * (desc.m if desc.a_tensor_scale_rows else 1),
-             "d": desc.m * desc.d_ld * BYTES[desc.d_type]}
+             "d_tensor_scale": 4}
+    if desc.d_type in WITH_SCALES:
+        sizes.update(d=desc.m * desc.d_ld // 2, d_scales=desc.m * desc.n // block)
+    else:
+        sizes["d"] = desc.m * desc.d_ld * BYTES[desc.d_type]
     sizes.update(b2=sizes["b"], b2_scales=sizes["b_scales"])
     if desc.a_type:
         sizes["a"] = desc.m * desc.a_ld * BYTES[desc.a_type]
@@ -49,8 +55,8 @@ def grouped_desc(desc, call, at):
 
 
 class Call:
-    """One grouped product: its fields without addresses, its arrays before the call, and the d that
-    the reference made."""
+    """One grouped product: its fields without addresses, its arrays before the call, and in
+    `expected` the bytes of RESULTS that the reference made."""
 
     def __init__(self, grouped):
         desc = abi.GemmDescFields.from_buffer_copy(
@@ -64,6 +70,11 @@ class Call:
 
     def desc(self):
         return abi.GemmDescFields.from_buffer_copy(self.fields)
+
+    def results(self, read):
+        """{field: read(field, its bytes)} of those of RESULTS that the call has."""
+        return {name: read(name, len(self.arrays[name])) for name in RESULTS
+                if name in self.arrays}
 
     @property
     def gated(self):
@@ -80,7 +91,8 @@ def recorded():
         call = Call(grouped)
         status = reference(grouped)
         desc = abi.GemmDescFields.from_address(grouped.gemm)
-        call.expected = ctypes.string_at(desc.d, len(call.arrays["d"]))
+        call.expected = call.results(
+            lambda name, size: ctypes.string_at(getattr(desc, name), size))
         made.append(call)
         return status
 

@@ -5,7 +5,8 @@ loader finds, here an emulated one: prints a line of JSON for each. Needs no tor
   {"status": 0, "launches": 1, "workspace": 0, "error": 0.002}
 
 `error` is the largest difference from what the reference made, in units of the largest element;
-infinite where a row of no group was written.
+infinite where a row of no group was written. For a D with scales it is the share of elements that
+differ.
 
 replay.py FILE graph: then also the first two calls, the second on what the first made, captured in
 one graph that is replayed with other routings: {"graph": [[error, error] of each]}."""
@@ -71,11 +72,11 @@ class Driver:
 class Grouped:
     """A Call on the device, with memory of its own."""
 
-    def __init__(self, driver, call, a=None):
+    def __init__(self, driver, call, tokens=None):
+        """`tokens`: addresses of a, and of a_scales."""
         self.driver, self.call = driver, call
         self.at = {name: driver.memory(len(data)) for name, data in call.arrays.items()}
-        if a is not None:
-            self.at["a"] = a
+        self.at.update(tokens or {})
         self.desc = call.desc()
         self.grouped = grouped_desc(self.desc, call, self.at)
         self.write(**call.arrays)
@@ -90,22 +91,36 @@ class Grouped:
         return size.value
 
     def write(self, **arrays):
-        """These, and NaN into all of d."""
-        for name, data in {**arrays, "d": b"\xff" * len(self.call.arrays["d"])}.items():
+        """These, and ones into all bits of the results."""
+        blank = self.call.results(lambda _, size: b"\xff" * size)
+        for name, data in {**arrays, **blank}.items():
             self.driver.write(self.at[name], data)
 
     def run(self, stream=None):
         return abi.lib.nvfp4_grouped_run(self.grouped, stream)
 
-    def d(self):
-        return self.driver.read(self.at["d"], len(self.call.arrays["d"]))
+    def results(self):
+        return self.call.results(lambda name, size: self.driver.read(self.at[name], size))
 
     def error(self, expected, rows):
-        found, wanted = (values_of(data, self.desc) for data in (self.d(), expected))
-        if not np.isnan(found[rows:]).all():
-            return float("inf")
-        found, wanted = found[:rows], wanted[:rows]
+        found = self.results()
+        for data in found.values():
+            if set(data[len(data) // self.desc.m * rows:]) - {0xff}:
+                return float("inf")
+        if "d_scales" in expected:
+            differ = [one != other for one, other in zip(
+                codes_of(found, self.desc), codes_of(expected, self.desc))]
+            return float(np.logical_or(*differ)[:rows].mean()) if rows else 0.0
+        found, wanted = (values_of(one["d"], self.desc)[:rows] for one in (found, expected))
         return float(np.abs(found - wanted).max(initial=0) / np.abs(wanted).max(initial=1e-30))
+
+
+def codes_of(results, desc):
+    """The codes of D and the scale of each, both [m, n]."""
+    data, scales = (np.frombuffer(results[name], np.uint8).reshape(desc.m, -1)
+                    for name in ("d", "d_scales"))
+    codes = np.stack((data & 15, data >> 4), -1).reshape(desc.m, desc.d_ld)[:, :desc.n]
+    return codes, np.repeat(scales, desc.n // scales.shape[1], 1)
 
 
 def values_of(data, desc):
@@ -123,14 +138,14 @@ def count(rows):
 
 
 def reference(call, **arrays):
-    """d of the call with these arrays in place of its own, by the library's reference."""
+    """The results of the call with these arrays in place of its own, by the library's reference."""
     desc, kept, at = call.desc(), [], {}
     for name, data in {**call.arrays, **arrays}.items():
         kept.append(ctypes.create_string_buffer(len(data) + ALIGNED))
         at[name] = -(-abi.addressof(kept[-1]) // ALIGNED) * ALIGNED
         ctypes.memmove(at[name], data, len(data))
     abi.check(abi.lib.nvfp4_grouped_reference(grouped_desc(desc, call, at)))
-    return ctypes.string_at(at["d"], len(call.arrays["d"]))
+    return call.results(lambda name, size: ctypes.string_at(at[name], size))
 
 
 def replay(driver, call):
@@ -153,9 +168,10 @@ def routings(call):
 
 
 def graph(driver, first, second):
-    """The errors of two products, the second on the d of the first, captured once and replayed."""
+    """The errors of two products, the second on what the first made, captured once and replayed."""
     one = Grouped(driver, first)
-    two = Grouped(driver, second, one.at["d"])
+    tokens_of = {name: f"a{name[1:]}" for name in first.results(lambda *_: None)}
+    two = Grouped(driver, second, {tokens: one.at[d] for d, tokens in tokens_of.items()})
     stream, recorded, ready = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
     for product in (one, two):
         product.give_workspace()
@@ -173,9 +189,9 @@ def graph(driver, first, second):
             product.write(rows=rows)
         driver.must("cuGraphLaunch", ready, stream)
         driver.must("cuStreamSynchronize", stream)
-        between = one.d()
+        between = {tokens_of[name]: data for name, data in one.results().items()}
         errors.append([one.error(reference(first, rows=rows), count(rows)),
-                       two.error(reference(second, rows=rows, a=between), count(rows))])
+                       two.error(reference(second, rows=rows, **between), count(rows))])
     return {"graph": errors}
 
 
