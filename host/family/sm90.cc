@@ -131,6 +131,21 @@ const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& ar
   return *best;
 }
 
+// What the CTAs of a wide tile take longer for each piece of own parts
+// (kernel/sm90/sums/parts.cuh), by times of an H200 of 42 products with NVFP4 and 42 with bf16
+// tokens (docs/notebook.md).
+constexpr int64_t kPieceClocks = 850;
+
+// A CTA adds the parts of all K partitions alone, in pieces of every fourth k-block.
+Choice with_own_parts(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
+                      int64_t tiles, int64_t same, int64_t stages) {
+  const int64_t pieces = std::min(stages, int64_t{4} * invariant_split(desc, arch).partitions);
+  const int64_t each = ceil_div(tiles, arch.sm_count);
+  const Assignment how{&kSplits[0], 0, has_packed_weights(desc)};
+  const int64_t cost = clocks(v, tiles, same, stages, how, arch).all();
+  return {&v, 1, 1, true, tiles, 0, tiles, cost + each * pieces * kPieceClocks};
+}
+
 // The number of unsplit tiles. Every CTA of the machine takes equally many tiles alone; its
 // clusters share the remaining tiles, at most one each. 0 if too many tiles remain, or none is
 // unsplit.
@@ -159,6 +174,10 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
                cost};
   };
   *choice = {};
+  if (adds_own_parts(desc, arch, v)) {
+    *choice = with_own_parts(desc, arch, v, tiles, same, stages);
+    return choice->ctas <= kMaxTiles;
+  }
   if (desc.batch_invariant != 0) {
     take({&invariant_split(desc, arch), 0});
     return choice->ctas <= kMaxTiles;
@@ -259,7 +278,17 @@ void count_parts(const nvfp4_gemm_desc& desc, Plan* plan) {
   plan->workspace_bytes = (plan->workspace_bytes + 15) / 16 * 16 + plan->parts_bytes;
 }
 
+// Where K has one partition, a CTA has the sums of its own part in registers alone.
+void count_own_parts(const nvfp4_gemm_desc& desc, Plan* plan) {
+  plan->own_parts = invariant_split(desc, plan->arch()).partitions;
+  if (plan->own_parts == 1) return;
+  const int64_t ctas = std::min<int64_t>(plan->grid, plan->arch().sm_count);
+  plan->parts_bytes = static_cast<uint64_t>(ctas * part_bytes(*plan->variant));
+  plan->workspace_bytes = (plan->workspace_bytes + 15) / 16 * 16 + plan->parts_bytes;
+}
+
 void set_parts(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
+  if (plan.own_parts > 1) p->parts = reinterpret_cast<float*>(parts_at(g, plan));
   if (!plan.even) return;
   uint8_t* const at = parts_at(g, plan);
   p->parts = reinterpret_cast<float*>(at);
@@ -272,7 +301,6 @@ void set_even_shares(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) 
   const EvenShares even = even_shares_of(g, plan);
   p->even_each = static_cast<uint32_t>(even.each);
   p->even_more = static_cast<uint32_t>(even.more);
-  set_parts(g, plan, p);
 }
 
 void set_nonce(KernelParams* params) {
@@ -330,6 +358,8 @@ nvfp4_status count_tokens(const nvfp4_gemm_desc& desc, Plan* plan) {
 nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
   NVFP4_TRY(count_tokens(desc, plan));
   if (plan->even) count_parts(desc, plan);
+  if (!plan->grouped && adds_own_parts(desc, plan->arch(), *plan->variant))
+    count_own_parts(desc, plan);
   return NVFP4_SUCCESS;
 }
 
@@ -424,6 +454,8 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   set_token_rows(g, plan, p);
   p->tokens_repeat = !plan.grouped && tokens_repeat(g);
   p->whole_tiles = plan.whole;
+  p->own_parts = plan.own_parts;
+  set_parts(g, plan, p);
   set_even_shares(g, plan, p);
   p->weight_scales_linear = !plan.packed && weight_scales(g, plan).linear;
   p->token_scales_linear = plan.a_halves_bytes == 0 && token_scales(g, plan).linear;
@@ -464,6 +496,9 @@ Operation operation(const Plan& plan, const KernelParams& params) {
   if (plan.grouped || (plan.packed && plan.gated)) {
     return operation_of(plan.grouped, plan.gated, plan.packed);
   }
+  if (plan.own_parts > 0) {
+    return plan.packed ? kOperation_packed_invariant : kOperation_invariant;
+  }
   const Sm90Params& p = *params.get<Sm90Params>();
   const uint32_t kind = p.epilogue.kind;
   if (plan.packed) return packed_operation(p);
@@ -491,6 +526,7 @@ constexpr Family make_family() {
   f.apart_costs = sm90_apart_costs;
   f.finish_clocks = sm90_finish_clocks;
   f.choose_split = choose_split;
+  f.adds_own_parts = sm90_adds_own_parts;
   f.takes_even_shares = takes_even_shares;
   f.share_evenly = share_evenly;
   f.complete = count_workspace;

@@ -69,6 +69,14 @@ const Finish& finish_of(const nvfp4_gemm_desc& g, Apart way) {
 
 }  // namespace
 
+bool sm90_adds_own_parts(const nvfp4_gemm_desc& g, const Variant& v) {
+  const bool packed = has_packed_weights(g);
+  if (!v.has(packed ? kOperation_packed_invariant : kOperation_invariant)) return false;
+  if (g.batch_invariant == 0 || is_gated(g) || g.k == 0 || !has_plain_operands(g)) return false;
+  const uint32_t kind = make_epilogue(g).kind;
+  return kind < kEpilogueF32 || (kind == kEpilogueF32 && !packed);
+}
+
 int64_t sm90_epilogue_clocks(const nvfp4_gemm_desc& g, const Architecture& arch,
                              const Choice& choice) {
   const Variant& v = *choice.variant;

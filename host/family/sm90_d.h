@@ -7,6 +7,9 @@
 
 namespace nvfp4 {
 
+// Whether the variant has an entry for such a batch-invariant product.
+bool sm90_adds_own_parts(const nvfp4_gemm_desc& desc, const Variant& variant);
+
 // In the kernel of the product, for the choice of its variant and split.
 int64_t sm90_epilogue_clocks(const nvfp4_gemm_desc& desc, const Architecture& arch,
                              const Choice& choice);

@@ -86,6 +86,8 @@ struct Family {
   bool (*takes_even_shares)(const Variant& variant) = nullptr;
   bool (*share_evenly)(const nvfp4_gemm_desc& desc, const Architecture& arch,
                        const Variant& variant, Choice* choice) = nullptr;
+  // See adds_own_parts() in variant.h. NULL: no variant of the family can.
+  bool (*adds_own_parts)(const nvfp4_gemm_desc& desc, const Variant& variant) = nullptr;
   // Completes a plan: sets its workspace, and the kernels that run before and after the product's.
   nvfp4_status (*complete)(const nvfp4_gemm_desc& desc, Plan* plan) = nullptr;
   // Costs of both ways to make D, of a problem and its product without an epilogue (apart.h). NULL:

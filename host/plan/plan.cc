@@ -253,7 +253,9 @@ Choice cheapest(const nvfp4_gemm_desc& desc, const Architecture& arch, const Var
 }
 
 uint32_t count_ctas(const Plan& plan, int32_t sm_count) {
-  const uint32_t at_once = static_cast<uint32_t>(sm_count) * plan.ctas_per_sm;
+  // The workspace has places for the parts of so many CTAs.
+  const int32_t most_sms = plan.own_parts > 1 ? plan.arch().sm_count : INT32_MAX;
+  const uint32_t at_once = static_cast<uint32_t>(std::min(sm_count, most_sms)) * plan.ctas_per_sm;
   if (!plan.several || plan.grid <= at_once) return plan.grid;
   return std::max(at_once / plan.cluster, 1u) * plan.cluster;
 }

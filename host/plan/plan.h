@@ -18,6 +18,7 @@ struct Plan {
   uint32_t ctas_per_sm;
   uint32_t split;    // CTAs that share a tile along K
   uint32_t whole;    // if split > 1: the first `whole` tiles are not split
+  uint32_t own_parts;  // K partitions that a CTA adds alone, as a cluster would; 0: it has none
   bool even;         // the CTAs share the tiles from `whole` on evenly; split is then 1
   uint32_t cluster;  // CTAs of a cluster
   uint32_t grid;     // CTAs, flattened into grid.x; one per tile where no tile is split

@@ -259,9 +259,15 @@ bool takes_weights(const Variant& v, const Architecture& arch, const nvfp4_gemm_
   return v.has(operation_of(grouped, gated, has_packed_entries(*arch.family)));
 }
 
+bool adds_own_parts(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
+  const auto adds = v.family->adds_own_parts;
+  return v.family == arch.family && adds != nullptr && adds(desc, v);
+}
+
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
   return serves(v, arch) && takes_operands(v, arch, desc) && takes_weights(v, arch, desc, false) &&
-         (desc.batch_invariant == 0 || is_in_order(v, arch)) && has_scale_maps(desc, v);
+         (desc.batch_invariant == 0 || is_in_order(v, arch) || adds_own_parts(desc, arch, v)) &&
+         has_scale_maps(desc, v);
 }
 
 bool has_scale_maps(const nvfp4_gemm_desc& desc, const Variant& v) {

@@ -112,6 +112,10 @@ bool has_packed_weights(const nvfp4_gemm_desc& desc);
 bool takes_weights(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc,
                    bool grouped);
 
+// Whether each CTA of variant v adds the parts of all K partitions of the batch-invariant problem
+// alone, in the order of the variants that have the flag batch_invariant.
+bool adds_own_parts(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v);
+
 // Whether the planner may choose the variant.
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v);
 

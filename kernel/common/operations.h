@@ -9,8 +9,9 @@
 namespace nvfp4 {
 
 enum Operation : uint32_t {
-  kOperation_any,    // every product, with one exception: on 10.x no D with scales
-  kOperation_plain,  // plain products
+  kOperation_any,        // every product, with one exception: on 10.x no D with scales
+  kOperation_plain,      // plain products
+  kOperation_invariant,  // plain products that are batch-invariant
   // Products whose D has scales: on 10.x all of them, on 9.0 those that are plain otherwise.
   kOperation_scaled,
   kOperation_mxfp4,          // plain products with MXFP4 weights
@@ -22,6 +23,7 @@ enum Operation : uint32_t {
   // The same with packed weights.
   kOperation_packed,  // every product that is neither grouped nor gated
   kOperation_packed_plain,
+  kOperation_packed_invariant,
   kOperation_packed_mxfp4,
   kOperation_packed_grouped,
   kOperation_packed_gated,
@@ -37,6 +39,7 @@ constexpr bool is_of_packed(uint32_t operation) {
 
 #define NVFP4_SUFFIX_any
 #define NVFP4_SUFFIX_plain _plain
+#define NVFP4_SUFFIX_invariant _invariant
 #define NVFP4_SUFFIX_scaled _scaled
 #define NVFP4_SUFFIX_mxfp4 _mxfp4
 #define NVFP4_SUFFIX_grouped _grouped
@@ -46,6 +49,7 @@ constexpr bool is_of_packed(uint32_t operation) {
 #define NVFP4_SUFFIX_grouped_gated _grouped_gated
 #define NVFP4_SUFFIX_packed _packed
 #define NVFP4_SUFFIX_packed_plain _packed_plain
+#define NVFP4_SUFFIX_packed_invariant _packed_invariant
 #define NVFP4_SUFFIX_packed_mxfp4 _packed_mxfp4
 #define NVFP4_SUFFIX_packed_grouped _packed_grouped
 #define NVFP4_SUFFIX_packed_gated _packed_gated

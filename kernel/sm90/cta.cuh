@@ -58,6 +58,11 @@ __device__ bool shares_evenly(const Sm90Params& p) {
   return kTakesEvenShares<Tile> && p.even_each != 0;
 }
 
+// Own parts (Tile::kAddsOwnParts): a CTA computes all of K, but adds it as a cluster of `own_parts`
+// CTAs with tiles of four groups does. A piece is what such a group has of its CTA's part, every
+// fourth k-block. Its sums are complete before they are added to others (sums/parts.cuh).
+constexpr uint32_t kPiecesOfPart = 4;
+
 // The k-blocks of a CTA, counted from the first one of the tile whole_tiles.
 struct EvenShare {
   uint32_t begin, end;
@@ -202,6 +207,7 @@ struct Cta90 {
   uint32_t k_steps;             // steps of 64 of the whole K; the last may end early
   uint32_t stage_begin, count;  // this CTA's k-blocks of the tile
   uint32_t index;               // index of the tile
+  uint32_t piece = 0;           // of own parts
   uint32_t k_tail_parity = 0;   // parity of the next phase of k_tail_full
 
   __device__ uint32_t weights_full(uint32_t i) const { return smem + Tile::kWeightsFullAt + 8 * i; }
@@ -230,11 +236,47 @@ struct Cta90 {
   __device__ bool shared() const { return !Tile::kGrouped && index >= whole_tiles(p); }
   // Whether other CTAs have parts of this tile in their even shares.
   __device__ bool has_part() const { return shares_evenly<Tile>(p) && count < stages_of_k(p); }
-  // Steps of 64 in this CTA's i-th k-block: 4, or fewer in the last one.
+  // From one of this CTA's k-blocks to the next.
+  __device__ uint32_t blocks_apart() const { return Tile::kAddsOwnParts ? kPiecesOfPart : 1; }
+  // This CTA's i-th k-block, counted in all of K.
+  __device__ uint32_t block(uint32_t i) const { return stage_begin + i * blocks_apart(); }
+  // Steps of 64 in it: 4, or fewer in the last one of K.
   __device__ uint32_t steps(uint32_t i) const {
-    return min(Tile::kSteps, k_steps - (stage_begin + i) * Tile::kSteps);
+    return min(Tile::kSteps, k_steps - block(i) * Tile::kSteps);
   }
 };
+
+// K partition `rank` of `split`, a power of two or 3.
+struct Partition {
+  uint32_t begin, count;
+  __device__ Partition(uint32_t stages, uint32_t split, uint32_t rank) {
+    const uint32_t each = split == 3 ? stages / 3 : stages >> (31 - __clz(split));
+    const uint32_t more = stages - each * split;
+    begin = rank * each + min(rank, more);
+    count = each + (rank < more ? 1 : 0);
+  }
+};
+
+// Sets the k-blocks of a piece: every fourth of its part.
+template <typename Tile>
+__device__ void take_piece(Cta90<Tile>& cta, uint32_t piece) {
+  const uint32_t group = piece % kPiecesOfPart;
+  const Partition part(stages_of_k(cta.p), cta.p.own_parts, piece / kPiecesOfPart);
+  cta.piece = piece;
+  cta.stage_begin = part.begin + group;
+  cta.count = (part.count + kPiecesOfPart - 1 - group) / kPiecesOfPart;
+}
+// Takes the tile's next piece that has k-blocks; false if there is none. The first piece has some.
+template <typename Tile>
+__device__ bool take_next_piece(Cta90<Tile>& cta) {
+  if constexpr (Tile::kAddsOwnParts) {
+    while (cta.piece + 1 < kPiecesOfPart * cta.p.own_parts) {
+      take_piece(cta, cta.piece + 1);
+      if (cta.count > 0) return true;
+    }
+  }
+  return false;
+}
 
 // Records that consumers found stage i full. Compiles to nothing unless CLOCKS is set.
 template <typename Tile>
@@ -267,12 +309,11 @@ __device__ void take_tile(Cta90<Tile>& cta, uint32_t index) {
       return;
     }
   }
+  if constexpr (Tile::kAddsOwnParts) return take_piece(cta, 0);
   if (!cta.shared()) return;
-  // a power of two, or 3
-  const uint32_t each = split == 3 ? stages / 3 : stages >> (31 - __clz(split));
-  const uint32_t more = stages - each * split;
-  cta.stage_begin = cta.rank * each + min(cta.rank, more);
-  cta.count = each + (cta.rank < more ? 1 : 0);
+  const Partition own(stages, split, cta.rank);
+  cta.stage_begin = own.begin;
+  cta.count = own.count;
 }
 
 template <typename Tile>

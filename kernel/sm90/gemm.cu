@@ -35,6 +35,7 @@
 #include "kernel/sm90/sums/even.cuh"
 #include "kernel/sm90/sums/exchange.cuh"
 #include "kernel/sm90/sums/gated.cuh"
+#include "kernel/sm90/sums/parts.cuh"
 #include "kernel/sm90/sums/push.cuh"
 #include "kernel/sm90/sums/reduce.cuh"
 #include "kernel/sm90/sums/rows.cuh"
@@ -273,14 +274,15 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
   WidePosition<Tile> position(warp / Tile::kConsumersPerStage);
   uint32_t index = first_tile<Tile>(p);
   uint32_t first = 0;  // first of the tile's k-blocks, counted from the CTA's first one
+  [[maybe_unused]] OwnPart<Tile> part;
   for (;;) {
     float sums[Tile::kTokens / 2];
-    if constexpr (kTakesEvenShares<Tile> && kTakesUe8m0<Tile>) {
+    if constexpr ((kTakesEvenShares<Tile> && kTakesUe8m0<Tile>) || Tile::kAddsOwnParts) {
       // ptxas would take the last tile's sums for operands of both loops, and wait for each wgmma.
 #pragma unroll
       for (float& sum : sums) sum = 0;
     }
-    const Cta90<Tile> cta = make_cta<Tile>(p, smem, index);
+    const Cta90<Tile> cta = piece_of<Tile>(make_cta<Tile>(p, smem, index), part);
     if constexpr (Tile::kNaturalTokens) {
       multiply_natural(cta, warp, lane, position, sums);
       warp = warp_number();
@@ -288,7 +290,10 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
     } else {
       multiply(cta, warp, lane, position, sums);
     }
-    const Cta90<Tile> again = make_cta<Tile>(p, smem, index);
+    const Cta90<Tile> again = piece_of<Tile>(make_cta<Tile>(p, smem, index), part);
+    if constexpr (Tile::kAddsOwnParts) {
+      if (!part.completes_tile(again, sums)) continue;
+    }
     if constexpr (kTakesEvenShares<Tile>) {
       if (again.has_part()) {
         const Part part(p, index, own_index<Tile>());

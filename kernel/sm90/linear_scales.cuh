@@ -52,7 +52,7 @@ __device__ void load_linear_scales(const Cta90<Tile>& cta, uint32_t i, uint32_t 
   const bool words = row_bytes % 4 == 0;
   const uint32_t row = cta.tile.weight_tile * Tile::kColumnsOfD + lane / 4;
   const uint32_t tiles = Tile::kSteps >> shift;  // tiles of a stage
-  const uint32_t block = ((cta.stage_begin + i) * tiles + lane % 4) * 4;
+  const uint32_t block = (cta.block(i) * tiles + lane % 4) * 4;
   const int32_t scales = lane % 4 < tiles ? static_cast<int32_t>(row_bytes - block) : 0;
   const uint64_t from =
       cta.tile.batch * p.weight_scales_batch_bytes + static_cast<uint64_t>(row) * row_bytes + block;
@@ -75,9 +75,9 @@ __device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   const uint32_t bar = cta.weights_full(at);
   ptx::mbarrier_arrive_expect_tx(bar, Tile::kWeightBytes);
   if constexpr (Tile::kGated) return load_gated_codes(cta, i, at, bar);
-  ptx::cp_async_bulk_tensor_3d(
-      cta.weights(at), &cta.p.weights, (cta.stage_begin + i) * (Tile::kK / 2),
-      cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar, ptx::kEvictFirst);
+  ptx::cp_async_bulk_tensor_3d(cta.weights(at), &cta.p.weights, cta.block(i) * (Tile::kK / 2),
+                               cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar,
+                               ptx::kEvictFirst);
 }
 
 // Limits how many k-blocks are requested beyond those that have arrived. If consumer groups share
@@ -108,6 +108,7 @@ __device__ void load_linear_stages(Cta90<Tile> cta, bool leads, uint32_t lane) {
       if (leads) load_codes(cta, i, at.stage);
       load_linear_scales(cta, i, at.stage, lane);
     }
+    if (take_next_piece(cta)) continue;
     const uint32_t next = next_tile<Tile>(cta.p, cta.index);
     if (next == kNoTile) return;
     take_tile(cta, next);

@@ -78,7 +78,7 @@ template <typename Tile>
 __device__ void load_packed(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t bar) {
   constexpr uint32_t kBlocks = Tile::kColumnsOfD / kPackedRows;
   const uint32_t bytes = kBlocks * Tile::kSteps * packed_unit_bytes<Tile>(cta.p);
-  const uint32_t half = (cta.stage_begin + i) * (2 * Tile::kSteps);  // of a unit
+  const uint32_t half = cta.block(i) * (2 * Tile::kSteps);  // of a unit
   const uint32_t block = cta.tile.weight_tile * kBlocks;
   ptx::mbarrier_arrive_expect_tx(bar, Tile::kHalves * bytes);
   ptx::cp_async_bulk_tensor_4d(cta.weights(at), &cta.p.weights, 0, half, block, cta.tile.batch, bar,
@@ -94,7 +94,7 @@ template <typename Tile>
 __device__ void load_weights(const Cta90<Tile>& cta, uint32_t i, uint32_t at, uint32_t bar) {
   if constexpr (Tile::kPacked) return load_packed(cta, i, at, bar);
   const Sm90Params& p = cta.p;
-  const uint32_t stage = cta.stage_begin + i;
+  const uint32_t stage = cta.block(i);
   const uint32_t scale_bytes = scale_tiles<Tile>(p, cta.steps(i)) * kScaleTileBytes;
   // The code of scale_tile_number, written out: through the function one entry gets other SASS.
   const uint64_t tile =
@@ -134,7 +134,7 @@ __device__ void load_k_tail_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t a
 
 template <typename Tile>
 __device__ void load_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
-  const bool ends_k = cta.stage_begin + i == cta.p.k / Tile::kK;
+  const bool ends_k = cta.block(i) == cta.p.k / Tile::kK;
   if (ends_k && k_ends_inside_step<Tile>(cta.p)) {
     load_k_tail_stage(cta, i, at);
   } else {
@@ -188,6 +188,10 @@ __device__ void load_remaining_weights(Cta90<Tile> cta) {
       ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
       load_stage(cta, i, at.stage);
     }
+    if (take_next_piece(cta)) {
+      i = 0;
+      continue;
+    }
     const uint32_t next = next_tile<Tile>(cta.p, cta.index);
     if (next == kNoTile) return;
     if (cta.stage_begin + cta.count == stages_of_k(cta.p)) cta.k_tail_parity ^= 1;
@@ -214,7 +218,7 @@ __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlo
   const uint64_t stage_of_batch = static_cast<uint64_t>(batch) * stages + cta.stage_begin;
   const uint8_t* from = static_cast<const uint8_t*>(p.token_sub_tiles) +
                         (stage_of_batch * p.tiles_m + cta.tile.token_tile) * kStageTokenBytes;
-  const uint64_t next = static_cast<uint64_t>(p.tiles_m) * kStageTokenBytes;
+  const uint64_t next = static_cast<uint64_t>(p.tiles_m * cta.blocks_apart()) * kStageTokenBytes;
   for (uint32_t i = 0; i < cta.count; ++i, from += next) {
     for (uint32_t slot = 0; slot < Tile::kSlotsPerStage; ++slot, at.advance()) {
       wait_for_slot(cta, at);
@@ -265,7 +269,9 @@ __device__ void load_natural_tokens(const Cta90<Tile>& cta, RingPosition<Tile::k
   for (uint32_t i = 0; i < cta.count * Tile::kSlotsPerStage; ++i, at.advance()) {
     wait_for_slot(cta, at);
     const uint32_t bar = cta.tokens_full(at.stage);
-    const uint32_t k = cta.stage_begin * Tile::kK + i * kSlotK;
+    const uint32_t k = Tile::kAddsOwnParts ? cta.block(i / Tile::kSlotsPerStage) * Tile::kK +
+                                                 i % Tile::kSlotsPerStage * kSlotK
+                                           : cta.stage_begin * Tile::kK + i * kSlotK;
     ptx::mbarrier_arrive_expect_tx(bar,
                                    rows_of_box<Tile>(cta.p) * (Tile::kSlotSteps * kTokenRowBytes));
 #pragma unroll
@@ -286,6 +292,7 @@ __device__ void load_tokens(Cta90<Tile> cta) {
     } else {
       load_tile_tokens(cta, at);
     }
+    if (take_next_piece(cta)) continue;
     const uint32_t next = next_tile<Tile>(cta.p, cta.index);
     if (next == kNoTile) return;
     take_tile(cta, next);

@@ -52,8 +52,12 @@ struct Sm90Params {
   // first even_more CTAs one more.
   uint32_t even_each, even_more;
   uint32_t tokens_repeat;  // 1: all batches have the same tokens, once in the workspace
-  // In the caller's workspace: sums of parts, [share and tile][8 tokens][thread][4], and for each
-  // tile a word that says which of its parts have arrived.
+  // Parts of K that a CTA adds alone, in the order in which a cluster of so many CTAs with tiles of
+  // four groups adds them (sums/parts.cuh). 0 where the entry has none.
+  uint32_t own_parts;
+  // In the caller's workspace: sums of parts, [share and tile][8 tokens][thread][4], or with own
+  // parts [CTA][8 tokens][thread][4]; and for each tile of even shares a word that says which of
+  // its parts have arrived.
   float* parts;
   uint64_t* arrivals;
   uint64_t nonce;  // of this run, shifted to its place in a word

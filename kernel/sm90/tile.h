@@ -35,6 +35,16 @@ struct Sm90Plain : Tile {
   static constexpr bool kPlain = true;
 };
 
+// A tile of many tokens in the entry for batch-invariant products that are plain otherwise. Its
+// CTAs add own parts (cta.cuh), whose sums take registers that loaders do not need.
+template <typename Tile>
+struct Sm90Invariant : Sm90Plain<Tile> {
+  static constexpr bool kAddsOwnParts = true;
+  static constexpr uint32_t kConsumerRegisters = Tile::kConsumerRegisters + 8;
+  static constexpr uint32_t kLoaderRegisters = Tile::kLoaderRegisters - 8;
+  static_assert(Tile::kWholeSums && Tile::kTokens == 128, "registers for twice the sums");
+};
+
 // The same for weights in MXFP4, where tokens are bf16. The entry for every product takes such
 // weights too, with everything that a plain product does not have.
 template <typename Tile>
@@ -95,6 +105,8 @@ using Sm90_any = Tile;
 template <typename Tile>
 using Sm90_plain = Sm90Plain<Tile>;
 template <typename Tile>
+using Sm90_invariant = Sm90Invariant<Tile>;
+template <typename Tile>
 using Sm90_scaled = Sm90Scaled<Tile>;
 template <typename Tile>
 using Sm90_mxfp4 = Sm90Mxfp4<Tile>;
@@ -110,6 +122,8 @@ template <typename Tile>
 using Sm90_packed = Sm90Packed<Tile>;
 template <typename Tile>
 using Sm90_packed_plain = Sm90Plain<Sm90Packed<Tile>>;
+template <typename Tile>
+using Sm90_packed_invariant = Sm90Invariant<Sm90Packed<Tile>>;
 template <typename Tile>
 using Sm90_packed_mxfp4 = Sm90Mxfp4<Sm90Packed<Tile>>;
 template <typename Tile>

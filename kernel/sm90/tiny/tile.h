@@ -47,6 +47,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr bool kPushesSums = true;
   static constexpr bool kWholeSums = false;
   static constexpr bool kBatchInvariant = false;  // it adds sums of 16
+  static constexpr bool kAddsOwnParts = false;
   static constexpr bool kSeveralTiles = true;
   static constexpr bool kPlain = false;
   static constexpr bool kMxfp4 = false;

@@ -135,6 +135,7 @@ struct Sm90WideTile : RowOfTile {
   // Tiles of four groups add in one order: every fourth k-block, then the groups' sums, then those
   // of the CTAs. No other number of groups has both a tile for few tokens and one for many.
   static constexpr bool kBatchInvariant = kGroups == 4;
+  static constexpr bool kAddsOwnParts = false;
 
   static constexpr uint32_t kCtasPerSm = 1;
   static constexpr uint32_t kMaxSplit = kNaturalTokens ? 4 : 8;  // 3 and 8 need separate code
