@@ -96,7 +96,7 @@ nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc* desc, int32_t com
   CheckedGemm checked;
   Plan plan;
   NVFP4_TRY(check_and_plan(desc, compute_capability, &checked, &plan));
-  *bytes = plan.workspace_bytes;  // 0 where K is 0: D is filled
+  *bytes = workspace_of_question(checked, plan);  // 0 where K is 0: D is filled
   return NVFP4_SUCCESS;
 }
 

@@ -10,6 +10,9 @@ namespace nvfp4 {
 // Whether the variant has an entry for such a batch-invariant product.
 bool sm90_adds_own_parts(const nvfp4_gemm_desc& desc, const Variant& variant);
 
+// Whether the entries for plain gated products take this one.
+bool sm90_is_plain_gate(const nvfp4_gemm_desc& desc);
+
 // In the kernel of the product, for the choice of its variant and split.
 int64_t sm90_epilogue_clocks(const nvfp4_gemm_desc& desc, const Architecture& arch,
                              const Choice& choice);

@@ -151,6 +151,9 @@ struct Family {
   // which one half is rows of b and the other half rows of b2. False: the tile has two matrices of
   // weights, one with rows of b and one with rows of b2.
   bool gate_halves_tile = false;
+  // Whether its kernels for plain gated products take this one. NULL: no variant of the family has
+  // only such a kernel.
+  bool (*is_plain_gate)(const nvfp4_gemm_desc& desc) = nullptr;
 
   // ---- operands with UE8M0 scales ----
   // Whether the family's variants with `ue8m0` take such operands on the architecture. NULL: they

@@ -129,6 +129,18 @@ nvfp4_status force_even_shares(const CheckedGemm& checked, const Architecture& a
   return refuse_split(desc, "has no even shares of this product: they would be too short");
 }
 
+nvfp4_status refuse_gate(const Variant& forced) {
+  if (!forced.has(kOperation_gated_plain)) {
+    return fail(NVFP4_STATUS_INVALID_VALUE,
+                "variant = \"%s\" has no kernel for gated products (b2)", forced.name);
+  }
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "variant = \"%s\" takes gated products (b2) with operand_format = NVFP4, 128x4 "
+              "scales, K a multiple of 64, and a row-major D in fp16, bf16 or E2M1 without C, "
+              "maxima or a bias for each row",
+              forced.name);
+}
+
 // Uses as many K partitions as the caller asks for, even if that is slow or a cluster has to wait
 // for room. Every tile is split.
 nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, Choice* choice) {
@@ -140,7 +152,7 @@ nvfp4_status force_split(const CheckedGemm& checked, const Architecture& arch, C
   if (!count_tiles(desc, v, &matrix, &tiles) || tiles * ctas > kMaxTiles) {
     return refuse_ctas(checked);
   }
-  if (is_gated(desc) && partitions > v.entries[kOperation_gated].max_split) {
+  if (is_gated(desc) && partitions > v.gated_entry().max_split) {
     return refuse_split(desc, "has more K partitions than a gated product can have");
   }
   if (partitions > stages) {
@@ -186,10 +198,7 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
     return fail(NVFP4_STATUS_INVALID_VALUE, "variant = \"%s\" does not take operand_format = %s",
                 forced.name, enumerator_name(Enumeration::operand_format, desc.operand_format));
   }
-  if (is_gated(desc) && !forced.has(kOperation_gated)) {
-    return fail(NVFP4_STATUS_INVALID_VALUE,
-                "variant = \"%s\" has no kernel for gated products (b2)", forced.name);
-  }
+  if (is_gated(desc) && !takes_gate(forced, desc)) return refuse_gate(forced);
   if (!is_candidate(desc, arch, forced)) return refuse_variant(desc, forced, arch);
   if (checked.forced_split == kEvenShares) return force_even_shares(checked, arch, choice);
   if (checked.forced_split > 0) return force_split(checked, arch, choice);
@@ -233,6 +242,7 @@ const Architecture& Plan::arch() const { return kArchitectures[arch_index]; }
 
 const Entry& Plan::entry() const {
   const bool own = packed && has_packed_entries(*arch().family);
+  if (gated && !grouped && !own) return variant->gated_entry();
   return variant->entries[operation_of(grouped, gated, own)];
 }
 
@@ -304,6 +314,22 @@ nvfp4_status decide_apart(const CheckedGemm& asked, const Architecture& arch, Ap
 nvfp4_status plan_product(const CheckedGemm& asked, uint32_t arch_index, Plan* plan);
 
 }  // namespace
+
+uint64_t workspace_of_question(const CheckedGemm& checked, const Plan& plan) {
+  const nvfp4_gemm_desc& desc = *checked.desc;
+  if (plan.variant == nullptr || !is_gated(desc) || checked.forced != nullptr) {
+    return plan.workspace_bytes;
+  }
+  float maximum = 0;
+  nvfp4_gemm_desc with_maxima = desc;
+  with_maxima.d_amax = &maximum;
+  CheckedGemm other = checked;
+  other.desc = &with_maxima;
+  Plan other_plan;
+  const nvfp4_status status = make_plan_on(other, plan.arch_index, &other_plan);
+  if (status != NVFP4_SUCCESS) return plan.workspace_bytes;
+  return std::max(plan.workspace_bytes, other_plan.workspace_bytes);
+}
 
 nvfp4_gemm_desc product_of(const nvfp4_gemm_desc& desc, const Plan& plan) {
   return plan.apart == Apart::one ? desc : sums_product(desc, plan.apart);

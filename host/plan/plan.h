@@ -51,7 +51,7 @@ struct Plan {
   bool waits;
 
   const Architecture& arch() const;
-  // The kernel that takes every product of the plan's kind.
+  // The kernel that takes every product of the plan's kind; of gated ones maybe only plain ones.
   const Entry& entry() const;
 };
 
@@ -59,6 +59,11 @@ struct Plan {
 // property of a device matters, so D has the same bits on every device of a capability. The
 // workspace is not checked.
 nvfp4_status make_plan(const CheckedGemm& checked, int32_t capability, Plan* plan);
+
+// Bytes of workspace for the plan of a question. A question without addresses does not know whether
+// D has maxima. If not all kernels for gated products can find them, the plan with maxima may be
+// another one, and the larger workspace counts.
+uint64_t workspace_of_question(const CheckedGemm& checked, const Plan& plan);
 
 // The same for a row of kArchitectures. Two rows of one capability give other bits.
 nvfp4_status make_plan_on(const CheckedGemm& checked, uint32_t arch_index, Plan* plan);

@@ -249,10 +249,16 @@ bool has_packed_weights(const nvfp4_gemm_desc& desc) {
   return desc.k > 0 && desc.b_packing != NVFP4_PACKING_NONE;
 }
 
+bool takes_gate(const Variant& v, const nvfp4_gemm_desc& desc) {
+  if (v.has(kOperation_gated)) return true;
+  return v.has(kOperation_gated_plain) && v.family->is_plain_gate(desc);
+}
+
 bool takes_weights(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc,
                    bool grouped) {
   const bool packed = has_packed_weights(desc), gated = is_gated(desc);
   if (!packed && !grouped && !gated) return true;  // every tile has such a kernel
+  if (!packed && !grouped) return takes_gate(v, desc);
   if (!packed) return v.has(operation_of(grouped, gated, false));
   if (arch.family->packing != desc.b_packing) return false;
   if (arch.family->every_kernel_reads_packed && v.family != arch.family) return false;

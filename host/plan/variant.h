@@ -63,9 +63,15 @@ struct Variant {
   uint32_t packed_clocks;  // the same with packed weights
 
   bool has(Operation operation) const { return entries[operation].name != nullptr; }
+  // The kernel for gated products: the one that takes every such product, or if there is none, the
+  // one that takes plain ones.
+  const Entry& gated_entry() const {
+    return entries[has(kOperation_gated) ? kOperation_gated : kOperation_gated_plain];
+  }
 };
 
-// The operation that takes every product of a kind for which the variant has a kernel.
+// The operation that takes every product of a kind for which the variant has a kernel. Some
+// variants have a kernel for plain gated products alone (Variant::gated_entry).
 inline Operation operation_of(bool grouped, bool gated, bool packed) {
   if (packed) {
     if (grouped) return gated ? kOperation_packed_grouped_gated : kOperation_packed_grouped;
@@ -115,6 +121,9 @@ bool takes_weights(const Variant& v, const Architecture& arch, const nvfp4_gemm_
 // Whether each CTA of variant v adds the parts of all K partitions of the batch-invariant problem
 // alone, in the order of the variants that have the flag batch_invariant.
 bool adds_own_parts(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v);
+
+// Whether the variant has a kernel for this gated product.
+bool takes_gate(const Variant& v, const nvfp4_gemm_desc& desc);
 
 // Whether the planner may choose the variant.
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v);

@@ -34,6 +34,7 @@
 #include "kernel/sm90/params.h"
 #include "kernel/sm90/sums/even.cuh"
 #include "kernel/sm90/sums/exchange.cuh"
+#include "kernel/sm90/sums/gate_rows.cuh"
 #include "kernel/sm90/sums/gated.cuh"
 #include "kernel/sm90/sums/parts.cuh"
 #include "kernel/sm90/sums/push.cuh"
@@ -137,15 +138,43 @@ __device__ void ask_for_c(const Cta90<Tile>& cta, uint32_t thread, uint32_t thre
   prefetch_c(cta.p, region, thread, threads);
 }
 
+// Prefetches what D's epilogue reads besides the sums.
+template <typename Tile>
+__device__ void ask_for_terms(const Cta90<Tile>& cta, uint32_t lane) {
+  if constexpr (kGatesSums<Tile>) {
+    ask_for_gate_terms(cta, lane);
+  } else {
+    ask_for_column_terms(cta, lane);
+  }
+}
+
 // ---- Wide tiles --------------------------------------------------------------------------------
 
 // These functions store the sums, or return those that the general epilogue takes.
+
+// Writes the sums of few tokens where they are added.
+template <typename Tile>
+__device__ void put_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
+                             const float (&sums)[Tile::kTokens / 2]) {
+  if (!cta.shared()) {
+    const uint32_t group = warp / Tile::kConsumersPerStage;
+    return put_sums<Tile>(sums, cta.smem + Tile::kSumsAt + group * Tile::kPartialBytes, warp, lane);
+  }
+  with_split<Tile>(cta.p.split, [&](auto split) {
+    if constexpr (split.kValue > 1) push_sums<Tile, split.kValue>(cta, warp, lane, sums);
+  });
+}
 
 // Adds the sums of few tokens to those of other CTAs, or of the CTA's other groups, and stores
 // them.
 template <typename Tile>
 __device__ SumRows exchange_few_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane,
                                      const float (&sums)[Tile::kTokens / 2]) {
+  if constexpr (kGatesSums<Tile>) {
+    put_few_sums(cta, warp, lane, sums);
+    store_few_gated_sums(cta, warp, lane);
+    return {};
+  }
   const FourTerms<Tile> terms = terms_of_lane(cta, lane);
   if (cta.shared()) {
     SumRows rows;
@@ -174,7 +203,8 @@ __device__ SumRows exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, ui
       store_scaled_sums<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
       return {};
     }
-  } else if constexpr (!Tile::kWholeSums) {  // with kWholeSums, unsplit sums have been stored
+  } else if constexpr (!Tile::kWholeSums && !kGatesSums<Tile>) {
+    // With kWholeSums, unsplit sums have been stored.
     if (!splits_k<Tile>(cta.p) && !has_general_epilogue<Tile>(cta.p)) {
       store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
       return {};
@@ -182,6 +212,10 @@ __device__ SumRows exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, ui
   }
   const uint32_t token = warp / Tile::kConsumersPerStage * kSums * 2;
   put_sums<Tile>(sums, cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes, warp, lane);
+  if constexpr (kGatesSums<Tile>) {
+    store_gated_slice(cta, warp, lane);
+    return {};
+  }
   if (Tile::kWholeSums ? has_general_epilogue<Tile>(cta.p) && !cta.shared()
                        : !splits_k<Tile>(cta.p)) {
     return rows_of_whole_sums<Tile>(cta, warp, lane);
@@ -354,7 +388,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     tokens.start();
     Start<Tile>::token_warp();
     wait_for_cluster(cta);
-    if (warp == Tile::kFirstTokenWarp) ask_for_column_terms(cta, lane);
+    if (warp == Tile::kFirstTokenWarp) ask_for_terms(cta, lane);
     tokens.run();
   } else {
     arrive_at_cluster(cta);
@@ -365,7 +399,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     // registers.
     if (warp == Tile::kFirstTokenWarp + 1) {
       ask_for_c(cta, lane, 32);
-      return ask_for_column_terms(cta, lane);
+      return ask_for_terms(cta, lane);
     }
     if (warp == Tile::kFirstTokenWarp && ptx::elect_sync()) {
       ptx::griddepcontrol_wait();  // tokens or their pre-pass, and other data of earlier grids
@@ -463,10 +497,14 @@ __device__ void tiny_consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t 
     const uint32_t partial = cta.shared() ? cta.rank * Tile::kPartials : own_partial<Tile>(tile);
     put_tiny_sums<Tile>(cta, partial, warp, lane, sums);
     ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
-    const FourTerms<Tile> terms = terms_of_lane(cta, lane);
-    const SumRows rows = cta.shared() ? store_shared_tiny_sums(cta, warp, lane, terms)
-                                      : store_tiny_sums<Tile, 1>(cta, partial, warp, lane, terms);
-    store_general_90<Tile, 1>(p, rows);
+    if constexpr (kGatesSums<Tile>) {
+      store_tiny_gated_sums(cta, partial, warp, lane);
+    } else {
+      const FourTerms<Tile> terms = terms_of_lane(cta, lane);
+      const SumRows rows = cta.shared() ? store_shared_tiny_sums(cta, warp, lane, terms)
+                                        : store_tiny_sums<Tile, 1>(cta, partial, warp, lane, terms);
+      store_general_90<Tile, 1>(p, rows);
+    }
     index = next_tile<Tile>(p, index);
     if (index == kNoTile) return;
     first += cta.count;
@@ -482,7 +520,7 @@ __device__ void tiny_token_warp(const Cta90<Tile>& cta, uint32_t number, uint32_
   tokens.start();
   Start<Tile>::token_warp();
   wait_for_cluster(cta);
-  if (number == 0) ask_for_column_terms(cta, lane);
+  if (number == 0) ask_for_terms(cta, lane);
   tokens.run();
 }
 

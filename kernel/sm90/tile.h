@@ -85,9 +85,17 @@ struct Sm90Grouped : Tile {
 };
 
 // A tile in the entry for gated products (gated.cuh): kColumnsOfD rows of b and as many of b2.
+template <typename Tile, bool kTiny>
+struct Sm90GatedOf {
+  using Type = Sm90WideTile<Tile::kWeights, Tile::kTokens, Tile::kTokenType,
+                            Sm90GatedRow<Tile::kWeights, Tile::kTokens, Tile::kTokenType>>;
+};
 template <typename Tile>
-using Sm90Gated = Sm90WideTile<Tile::kWeights, Tile::kTokens, Tile::kTokenType,
-                               Sm90GatedRow<Tile::kWeights, Tile::kTokens, Tile::kTokenType>>;
+struct Sm90GatedOf<Tile, true> {
+  using Type = Sm90TinyTile<Tile::kTokens, true>;
+};
+template <typename Tile>
+using Sm90Gated = typename Sm90GatedOf<Tile, Tile::kBlockSums>::Type;
 
 // A tile in the entries for packed weights (multiply_packed.cuh).
 template <typename Tile>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Gated products, D = act(x) * y of two products in one launch: the bits of the reference, whatever
 // the fields, by every tile that has an entry for them.
+#include <algorithm>
 #include <cstring>
 
 #include "test/gemm/gated.h"
@@ -14,11 +15,13 @@ using support::Problem;
 
 namespace {
 
-// A variant that takes b2, what its tokens are, and in how many parts it may cut K.
+// A variant that takes b2, its type of tokens, in how many parts it may cut K, and whether it takes
+// plain products alone.
 struct GatedTile {
   const char* name;
   int32_t a_type;
   int64_t tokens, most_partitions;
+  bool plain = false;
 };
 std::vector<GatedTile> tiles_of(const Gpu& gpu) {
   if (gpu.info.major == 10) {
@@ -27,6 +30,11 @@ std::vector<GatedTile> tiles_of(const Gpu& gpu) {
   }
   if (gpu.info.compute_capability() != 90) return {};
   return {{"sm90_128x16x256", NVFP4_TYPE_NONE, 16, 8},
+          {"sm90_64x1x256", NVFP4_TYPE_NONE, 1, 8, true},
+          {"sm90_64x2x256", NVFP4_TYPE_NONE, 2, 8, true},
+          {"sm90_64x4x256", NVFP4_TYPE_NONE, 4, 8, true},
+          {"sm90_128x32x256", NVFP4_TYPE_NONE, 32, 8, true},
+          {"sm90_128x64x256", NVFP4_TYPE_NONE, 64, 8, true},
           {"sm90_128x128x256", NVFP4_TYPE_NONE, 128, 8},
           {"sm90_f16_128x64x256", NVFP4_TYPE_F16, 64, 4},
           {"sm90_f16_128x128x256", NVFP4_TYPE_F16, 128, 4},
@@ -39,8 +47,15 @@ std::vector<GatedTile> some_tiles_of(const Gpu& gpu) {
   std::vector<GatedTile> tiles = tiles_of(gpu);
   if (!gpu.small() || gemm_test::everything()) return tiles;
   std::erase_if(tiles, [](const GatedTile& tile) {
+    if (tile.a_type == NVFP4_TYPE_NONE) return tile.tokens == 2;  // as 4
     return tile.a_type == (tile.tokens == 64 ? NVFP4_TYPE_BF16 : NVFP4_TYPE_F16);
   });
+  return tiles;
+}
+
+// Those that take any gated product.
+std::vector<GatedTile> general(std::vector<GatedTile> tiles) {
+  std::erase_if(tiles, [](const GatedTile& tile) { return tile.plain; });
   return tiles;
 }
 
@@ -65,7 +80,7 @@ TEST_CASE("gated: each tile and split has the bits of the reference for K whole 
   if (!has_gate(gpu)) return;
   const int32_t types[] = {NVFP4_TYPE_NVFP4, NVFP4_TYPE_F32, NVFP4_TYPE_BF16, NVFP4_TYPE_F16};
   uint64_t seed = 1;
-  for (const GatedTile& tile : some_tiles_of(gpu)) {
+  for (const GatedTile& tile : general(some_tiles_of(gpu))) {
     for (const int partitions : {1, 4}) {
       if (partitions > tile.most_partitions) continue;
       const std::string name = std::string(tile.name) + "/" + std::to_string(partitions);
@@ -91,7 +106,8 @@ TEST_CASE("gated: each tile and split by the fast epilogue with all that it take
       if (partitions > tile.most_partitions || (partitions == 3 && tile.most_partitions < 8))
         continue;
       const std::string name = std::string(tile.name) + "/" + std::to_string(partitions);
-      const Shape shape{tile.tokens + (partitions == 1 ? 5 : -7), 80, 256 * (partitions + 1) + 64};
+      const int64_t rows = tile.tokens + (partitions == 1 ? 5 : -7);
+      const Shape shape{std::max<int64_t>(rows, 1), 80, 256 * (partitions + 1) + 64};
       Fields f = random_column_fields(random);
       if (partitions == 1 || partitions == 4)
         f.a_tensor_scale = support::kGiven, f.a_tensor_scale_rows = 1;
@@ -123,7 +139,8 @@ TEST_CASE("gated: each tile and split writes D with scales from registers on 9.0
       if (partitions > tile.most_partitions) continue;
       const std::string name = std::string(tile.name) + "/" + std::to_string(partitions);
       // 64 columns are a tile of 9.0, so that the last one ends in its middle.
-      const Shape shape{tile.tokens + (partitions == 1 ? 5 : -7), 96, 256 * partitions + 64,
+      const int64_t rows = tile.tokens + (partitions == 1 ? 5 : -7);
+      const Shape shape{std::max<int64_t>(rows, 2), 96, 256 * partitions + 64,
                         1 + int64_t(seed % 2)};
       Fields f = random_column_fields(random);
       f.b2 = support::kGiven, f.activation = NVFP4_ACTIVATION_SILU;
@@ -152,7 +169,7 @@ TEST_CASE("gated: any fields and K and layouts of scales and several tiles and b
   if (!has_gate(gpu)) return;
   support::Random random(31);
   const int count = 12;
-  const std::vector<GatedTile> tiles = tiles_of(gpu);
+  const std::vector<GatedTile> tiles = general(tiles_of(gpu));
   for (int i = 0; i < count; ++i) {
     const GatedTile& tile = tiles[size_t(i) % tiles.size()];
     const Shape shape{1 + random.below(uint32_t(2 * tile.tokens)), 16 * (1 + random.below(10)),
@@ -211,10 +228,12 @@ TEST_CASE("gated: more tiles than SMs with the last ones shared or several to a 
   const Gpu gpu;
   if (!has_gate(gpu)) return;
   for (const GatedTile& tile : tiles_of(gpu)) {
-    if (tile.tokens == 64 || gpu.info.major == 10) continue;  // one tile a CTA
-    if (tile.a_type == NVFP4_TYPE_F16) continue;              // as bf16
-    const int64_t tiles = 2 * gpu.info.sms + 1, k = tile.a_type == NVFP4_TYPE_NONE ? 512 : 256;
-    Problem problem = operands(tile, {tile.tokens, 64 * tiles, k}, 21);
+    if (tile.tokens == 64 || tile.tokens == 32 || gpu.info.major == 10) continue;  // one tile a CTA
+    if (tile.a_type == NVFP4_TYPE_F16) continue;                                   // as bf16
+    // Warps that decode tokens take every third k-block of a CTA's tiles.
+    const int64_t tiles = 2 * gpu.info.sms + 1, columns = tile.tokens < 16 ? 32 : 64;
+    const int64_t k = tile.tokens < 16 ? 768 : tile.a_type == NVFP4_TYPE_NONE ? 512 : 256;
+    Problem problem = operands(tile, {tile.tokens, columns * tiles, k}, 21);
     problem.variant = tile.name;
     CAPTURE(tile.name);
     CHECK(difference(gpu, problem, swiglu(NVFP4_TYPE_F16), 22) == "");

@@ -97,8 +97,7 @@ TEST_CASE("The product of a D that is made apart is bare and lies behind its sum
   CHECK(sums.workspace_bytes == g.workspace_bytes - bytes);
 }
 
-TEST_CASE("Tokens that batches share are decoded once and their tiles follow in a CTA",
-          "[apart]") {
+TEST_CASE("Tokens that batches share are decoded once and their tiles follow in a CTA", "[apart]") {
   nvfp4_gemm_desc g = problem(64, 256, 512);
   g.l = 2, g.b_batch_stride = 256 * 512, g.d_batch_stride = 64 * 256;
   g.b_scales_batch_stride_bytes = int64_t(nvfp4_scale_bytes(256, 512, g.b_scale_layout));
@@ -151,4 +150,41 @@ TEST_CASE("On 9.0 a gated product with rows of one order for all M has a kernel 
     g.l = 2;
     CHECK(plan_of(g, 90, &plan) == NVFP4_STATUS_NOT_SUPPORTED);
   }
+}
+
+// A question does not know of maxima, and not all kernels for gated products find them.
+TEST_CASE("The workspace that a gated product was told of is enough for one with maxima",
+          "[apart][gated]") {
+  float maximum = 0;
+  int larger = 0;
+  for (const int64_t m : {1, 2, 3, 16, 20, 48, 64, 70, 128, 300}) {
+    for (const int64_t n : {64, 1536, 8192}) {
+      for (const int64_t k : {256, 3072, 16384}) {
+        nvfp4_gemm_desc g = gated(m, n, k);
+        uint64_t told = 0, needed = 0;
+        REQUIRE(nvfp4_gemm_workspace_bytes(&g, 90, &told) == NVFP4_SUCCESS);
+        g.d_amax = &maximum;
+        REQUIRE(nvfp4_gemm_workspace_bytes(&g, 90, &needed) == NVFP4_SUCCESS);
+        CAPTURE(m, n, k);
+        CHECK(told >= needed);
+        larger += needed > 0;
+      }
+    }
+  }
+  CHECK(larger > 0);
+}
+
+TEST_CASE("A variant whose kernel takes plain gated products refuses others by a sentence",
+          "[apart][gated]") {
+  nvfp4_gemm_desc g = gated(32, 256, 256);
+  g.variant = "sm90_128x32x256/2";
+  uint64_t bytes = 0;
+  g.k = g.a_ld = g.b_ld = 512;
+  CHECK(nvfp4_gemm_workspace_bytes(&g, 90, &bytes) == NVFP4_SUCCESS);
+  g.d_type = NVFP4_TYPE_F32;
+  CHECK(nvfp4_gemm_workspace_bytes(&g, 90, &bytes) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(contains(nvfp4_last_error(), "takes gated products (b2) with operand_format = NVFP4"));
+  g.d_type = NVFP4_TYPE_BF16, g.variant = "sm90_64x32x256";
+  CHECK(nvfp4_gemm_workspace_bytes(&g, 90, &bytes) == NVFP4_STATUS_INVALID_VALUE);
+  CHECK(contains(nvfp4_last_error(), "has no kernel for gated products (b2)"));
 }

@@ -70,8 +70,7 @@ __device__ SumRows store_slice(const Sm90Params& p, const TileCoordinate& tile, 
   constexpr uint32_t kSlice = slice_of(Tile::kTokens, kSplit);
   constexpr uint32_t kRounds = (kSlice + kStride - 1) / kStride;
   constexpr uint32_t kAll = kSplit * Tile::kPartials * Tile::kHalves;
-  constexpr uint32_t kMost = kGatesSums<Tile> ? 2 : 16;
-  constexpr uint32_t kFits = kAll >= 8 ? 1 : kMost < 16 / kAll ? kMost : 16 / kAll;
+  constexpr uint32_t kFits = kAll >= 8 ? 1 : 16 / kAll;
   constexpr uint32_t kBatch = kRounds < kFits ? kRounds : kFits;
   const uint32_t m_first = tile.token_tile * Tile::kTokenStep;
   const uint32_t column = lane % kLanesPerRow;
@@ -92,16 +91,11 @@ __device__ SumRows store_slice(const Sm90Params& p, const TileCoordinate& tile, 
                                                       half * kHalvesApart<Tile>);
       }
     }
-    if constexpr (kGatesSums<Tile>) {
-      gate_fours<Tile>(p, tile.batch, n, m_first + first, kStride, sums);
-    }
 #pragma unroll
     for (uint32_t i = 0; i < kBatch; ++i) {
       const uint32_t token = first + i * kStride;
       if (token >= end) break;
-      if constexpr (kGatesSums<Tile>) {
-        store_gated_four(out, m_first + token, sums[0][i]);
-      } else if (leaves_sums<Tile>(p)) {
+      if (leaves_sums<Tile>(p)) {
 #pragma unroll
         for (uint32_t half = 0; half < Tile::kHalves; ++half) {
           ptx::st_shared_v4_f32(place(token) + half * kHalvesApart<Tile>, sums[half][i]);

@@ -22,6 +22,20 @@ constexpr bool kGatesSums = Tile::kGated&& Tile::kPlain;
 template <typename Tile>
 constexpr uint32_t kHalvesApart = Tile::kColumnsOfD * 4;
 
+// The steps of finish() for silu(x) * y alone, without a branch: its code is fetched in one piece.
+template <uint32_t kCount>
+__device__ void multiply_swiglu(float of_x, float of_y, float factor, float (&x)[kCount],
+                                float (&y)[kCount]) {
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i) {
+    x[i] = __fmul_rn(of_x, __fmul_rn(x[i], factor));
+    y[i] = __fmul_rn(of_y, __fmul_rn(y[i], factor));
+  }
+  activate(kActivationSilu, x);
+#pragma unroll
+  for (uint32_t i = 0; i < kCount; ++i) x[i] = __fmul_rn(x[i], y[i]);
+}
+
 // Factors and biases of a thread's kColumns neighbouring columns, which all rows share.
 template <typename Tile, uint32_t kColumns>
 struct GateTerms {
@@ -50,6 +64,13 @@ struct GateTerms {
     }
   }
 
+  // silu(x) * y of sums that no row and no bias changes: what most products are.
+  __device__ bool is_swiglu() const {
+    const EpilogueParams& e = p.epilogue;
+    return e.activation == kActivationSilu && gate.silu_alpha == 1 && gate.beta == 0 &&
+           !(gate.limit < f32(kF32Infinity)) && e.bias_type == kTypeNone && e.a_scale_per_row == 0;
+  }
+
   // x and y are the sums with rows of b and of b2, kColumns of each row. On return x has the
   // elements of D. row(i) is the i-th row. Rows beyond M have no factors, as their sums are not
   // stored.
@@ -58,6 +79,7 @@ struct GateTerms {
                          float (&y)[kCount]) const {
     const EpilogueParams& e = p.epilogue;
     const float factor = decoding_scale<Tile>(p);
+    if (is_swiglu()) return multiply_swiglu(of_b.of_row(1), of_b2.of_row(1), factor, x, y);
     if (e.a_scale_per_row == 0) {
       const float of_x = of_b.of_row(1), of_y = of_b2.of_row(1);
 #pragma unroll
@@ -86,25 +108,35 @@ struct GateTerms {
   }
 };
 
-// Four columns from n on, of rows m, m + m_step, and so on: the sums of b, which become D, and
-// those of b2.
-template <typename Tile, uint32_t kRows>
-__device__ void gate_fours(const Sm90Params& p, uint32_t batch, uint32_t n, uint32_t m,
-                           uint32_t m_step, float4 (&sums)[2][kRows]) {
-  float x[4 * kRows], y[4 * kRows];
+// Prefetches to L1 what all of the CTA's tiles read of it during the loop over K, by a warp that
+// does not multiply.
+template <typename Tile>
+__device__ void ask_for_gate_terms(const Cta90<Tile>& cta, uint32_t lane) {
+  const Sm90Params& p = cta.p;
+  const EpilogueParams& e = p.epilogue;
+  const GateParams& gate = gated_params(p).gate;
+  ptx::griddepcontrol_wait();
+  const float* const scalars[4] = {e.alpha_device, e.a_tensor_scale, gate.alpha2_device,
+                                   e.d_tensor_scale};
 #pragma unroll
-  for (uint32_t i = 0; i < kRows; ++i) {
-    x[4 * i] = sums[0][i].x, y[4 * i] = sums[1][i].x;
-    x[4 * i + 1] = sums[0][i].y, y[4 * i + 1] = sums[1][i].y;
-    x[4 * i + 2] = sums[0][i].z, y[4 * i + 2] = sums[1][i].z;
-    x[4 * i + 3] = sums[0][i].w, y[4 * i + 3] = sums[1][i].w;
+  for (uint32_t i = 0; i < 4; ++i) {
+    if (lane == i && scalars[i] != nullptr) ptx::prefetch_global_l1(scalars[i]);
   }
-  GateTerms<Tile, 4>(p, n).finish(
-      batch, [&](uint32_t i) { return m + i * m_step; }, x, y);
-#pragma unroll
-  for (uint32_t i = 0; i < kRows; ++i) {
-    sums[0][i] = make_float4(x[4 * i], x[4 * i + 1], x[4 * i + 2], x[4 * i + 3]);
+  constexpr uint32_t kLines = Tile::kColumnsOfD / 16;
+#pragma unroll 1
+  for (uint32_t index = cta.index; index != kNoTile; index = next_tile<Tile>(p, index)) {
+    const TileCoordinate tile = tile_of_index(p, index);
+    const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + lane / 2 * 16;
+    if (lane / 2 >= kLines || n >= p.n) continue;
+    const float* const scales = lane % 2 == 0 ? e.b_tensor_scale : gate.b2_tensor_scale;
+    const void* const biases = lane % 2 == 0 ? e.bias : gate.bias2;
+    if (scales != nullptr) ptx::prefetch_global_l1(scales + n / e.columns_a_factor);
+    if (e.bias_type != kTypeNone) {
+      const uint32_t bytes = n << log2_bytes(e.bias_type);
+      ptx::prefetch_global_l1(static_cast<const uint8_t*>(biases) + bytes);
+    }
   }
+  __syncwarp();
 }
 
 // Stores four columns of a row of D, from n on. If D has scales, the lanes that share a block store

@@ -62,7 +62,7 @@ __device__ SumRows store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint
   ptx::mbarrier_wait_cluster(cta.sums_full(), 0);
   if (row >= cta.own_tokens() || m >= row_end<Tile>(p, cta.tile)) return {};
   const uint32_t at = cta.smem + Tile::kSumsAt + row * Tile::kSumRowBytes + column * 4;
-  float4 sums[Tile::kHalves][1];
+  float4 sums[Tile::kHalves];
 #pragma unroll
   for (uint32_t half = 0; half < Tile::kHalves; ++half) {
     float4 partial[kSplit][Tile::kPartials];
@@ -71,17 +71,11 @@ __device__ SumRows store_pushed_sums(const Cta90<Tile>& cta, uint32_t warp, uint
       partial[i / Tile::kPartials][i % Tile::kPartials] =
           ptx::ld_shared_v4_f32(at + half * kHalvesApart<Tile> + i * kSlice * Tile::kSumRowBytes);
     }
-    sums[half][0] = add_partials_of_ctas(partial);
+    sums[half] = add_partials_of_ctas(partial);
   }
   const uint32_t n = cta.tile.weight_tile * Tile::kColumnsOfD + column;
-  if constexpr (kGatesSums<Tile>) {
-    gate_fours<Tile>(p, cta.tile.batch, n, m, 0, sums);
-    store_gated_four(Epilogue90<Tile>(p, cta.tile, n), m, sums[0][0]);
-    return {};
-  } else {
-    if constexpr (Tile::kGated) ptx::st_shared_v4_f32(at + kHalvesApart<Tile>, sums[1][0]);
-    return store_one_sum(cta, n, m, at, sums[0][0], terms);
-  }
+  if constexpr (Tile::kGated) ptx::st_shared_v4_f32(at + kHalvesApart<Tile>, sums[1]);
+  return store_one_sum(cta, n, m, at, sums[0], terms);
 }
 
 }  // namespace nvfp4

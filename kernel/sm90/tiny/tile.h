@@ -27,7 +27,9 @@ struct Sm90TinyRow;
   };
 #include "kernel/sm90/tiles.def"
 
-template <uint32_t kTokensPerTile>
+// In a tile of a gated product one half of the weights are rows of b, the other half the same rows
+// of b2, and each half has its own tiles of scales.
+template <uint32_t kTokensPerTile, bool kOfGated = false>
 struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   using Row = Sm90TinyRow<kTokensPerTile>;
   using Row::kGroups;
@@ -53,10 +55,11 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr bool kMxfp4 = false;
   static constexpr bool kScaledD = false;
   static constexpr bool kGrouped = false;
-  static constexpr bool kGated = false;
+  static constexpr bool kGated = kOfGated;
   static constexpr uint32_t kTokenStep = kTokens;  // rows of one token tile, as it is numbered
   static constexpr bool kPacked = false;
-  static constexpr uint32_t kColumnsOfD = kWeights;
+  static constexpr uint32_t kHalves = kGated ? 2 : 1;
+  static constexpr uint32_t kColumnsOfD = kWeights / kHalves;
   static constexpr bool kStoresByTma = false;
   static constexpr uint32_t kAccumulators = 1;
   static constexpr uint32_t kDecodingWarps = 3;  // which know the tokens of one tile
@@ -70,7 +73,8 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kStagesFirst = kStagesAhead;
 
   static constexpr uint32_t kWeightBytes = kWeights * kK / 2;
-  static constexpr uint32_t kScaleBytes = kSteps * kScaleTileBytes;  // also of the next tile
+  static constexpr uint32_t kHalfScaleBytes = kSteps * kScaleTileBytes;  // also of other tiles
+  static constexpr uint32_t kScaleBytes = kHalves * kHalfScaleBytes;
   static constexpr uint32_t kStageBytes = kWeightBytes + kScaleBytes;
   static constexpr uint32_t kOperandBytes = kColumns * 32;         // per wgmma
   static constexpr uint32_t kSlotBytes = kWgmmas * kOperandBytes;  // tokens of a k-block

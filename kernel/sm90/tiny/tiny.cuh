@@ -50,8 +50,8 @@ template <typename Tile>
 __device__ TinyLane tiny_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   const uint32_t c = lane % 4;
   const uint32_t row = tiny_row(warp, lane);
-  const uint32_t half = cta.tile.weight_tile % 2 * scale_band(64);
-  const uint32_t scales = cta.scales(0) + scale_lane(row) + half;
+  const uint32_t first = cta.tile.weight_tile * Tile::kColumnsOfD % kScaleTileRows;
+  const uint32_t scales = cta.scales(0) + scale_lane(row) + scale_band(first);
   const auto keep = [&](uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, lane); };
   return {keep(cta.weights(0) + row * (Tile::kK / 2) + (c ^ row % 8) * 16),
           keep(scales + c % 2 * kScaleTileBytes), keep(scales),
@@ -71,9 +71,14 @@ __device__ TinyRows load_half(const TinyLane& at, uint32_t stage, uint32_t half,
   rows.codes[0] = ptx::ld_shared_v4_b32(codes);
   rows.codes[1] = ptx::ld_shared_v4_b32(codes + 32 * Tile::kK / 2);
   // Steps beyond K have zero codes (filled by TMA) and no scales, so any scales will do.
-  rows.scales =
-      ptx::ld_shared_v2_b32((beyond_k ? at.first_scales : at.scales + half * 2 * kScaleTileBytes) +
-                            stage * Tile::kScaleBytes);
+  const uint32_t scales = (beyond_k ? at.first_scales : at.scales + half * 2 * kScaleTileBytes) +
+                          stage * Tile::kScaleBytes;
+  if constexpr (Tile::kGated) {
+    rows.scales =
+        make_uint2(ptx::ld_shared_b32(scales), ptx::ld_shared_b32(scales + Tile::kHalfScaleBytes));
+  } else {
+    rows.scales = ptx::ld_shared_v2_b32(scales);
+  }
   return rows;
 }
 
