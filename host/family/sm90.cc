@@ -487,7 +487,7 @@ bool has_plain_operands(const Sm90Params& p) {
 // Units need no code for linear scales, or for any K.
 Operation packed_operation(const Sm90Params& p) {
   const uint32_t kind = p.epilogue.kind;
-  const bool plain = kind != kEpilogueScaled && kind < kEpilogueF32;
+  const bool plain = kind < kEpilogueGeneral;
   if (!plain || p.weight_format == kFormatE2m1Ue8m0) return kOperation_packed;
   return p.weight_format == kFormatMxfp4 ? kOperation_packed_mxfp4 : kOperation_packed_plain;
 }

@@ -86,6 +86,8 @@ TEST_CASE("packed: batches with gaps and the general epilogue have the right bit
   f.bias_type = NVFP4_TYPE_BF16, f.activation = NVFP4_ACTIVATION_RELU;
   f.b_packing = NVFP4_PACKING_SM90_1;
   CHECK(difference_on_device(gpu.driver, support::with_fields(p, f, 1)) == "");
+  f.c_type = NVFP4_TYPE_NONE, f.beta = 0, f.activation = NVFP4_ACTIVATION_NONE;
+  CHECK(difference_on_device(gpu.driver, support::with_fields(p, f, 2)) == "");  // fast, in fp32
   gemm_test::require_reference_bits(gpu, p);
 }
 
