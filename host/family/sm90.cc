@@ -544,6 +544,7 @@ constexpr Family make_family() {
   f.gated_groups_at = offsetof(Sm90GatedParams, groups);
   f.groups_iterate = true;
   f.gate_halves_tile = true;
+  f.gates_groups = sm90_gates_groups;
   f.is_plain_gate = sm90_is_plain_gate;
   f.decodes_tokens = true;
   f.packing = NVFP4_PACKING_SM90_1;

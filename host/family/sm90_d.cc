@@ -77,6 +77,8 @@ bool sm90_adds_own_parts(const nvfp4_gemm_desc& g, const Variant& v) {
   return kind < kEpilogueF32 || (kind == kEpilogueF32 && !packed);
 }
 
+bool sm90_gates_groups(const Variant& v) { return v.tile_tokens < 128; }
+
 bool sm90_is_plain_gate(const nvfp4_gemm_desc& g) {
   const uint32_t kind = make_epilogue(g).kind;
   return has_plain_operands(g) && (kind == kEpilogueColumns || kind == kEpilogueScaled);

@@ -151,6 +151,9 @@ struct Family {
   // which one half is rows of b and the other half rows of b2. False: the tile has two matrices of
   // weights, one with rows of b and one with rows of b2.
   bool gate_halves_tile = false;
+  // Whether the variant's kernel for gated products of groups has a fast epilogue, too. NULL: none
+  // has.
+  bool (*gates_groups)(const Variant& variant) = nullptr;
   // Whether its kernels for plain gated products take this one. NULL: no variant of the family has
   // only such a kernel.
   bool (*is_plain_gate)(const nvfp4_gemm_desc& desc) = nullptr;

@@ -54,15 +54,18 @@ bool has_kernel(const nvfp4_gemm_desc& g, const Architecture& arch, const Varian
          takes_token_scales(g, v) && makes_scales_of_d(g, v) && has_scale_maps(g, v);
 }
 
-// Whether every grouped product of that kind adds along K in the order of v: K is whole, and the
-// others of its family that have kernels add in the same order, or there are none.
+// Whether v is one of the tiles that add every grouped product of that kind in one order, with K
+// whole: the batch-invariant ones of its family, or if none of them has a kernel, the widest tile.
 bool adds_in_one_order(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant& v) {
   if (v.batch_invariant) return true;
+  const Variant* widest = &v;
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& other = variant_at(i);
-    if (&other != &v && other.family == v.family && has_kernel(g, arch, other)) return false;
+    if (other.family != v.family || !has_kernel(g, arch, other)) continue;
+    if (other.batch_invariant) return false;
+    widest = &other;
   }
-  return true;
+  return widest == &v;
 }
 
 // Whether the variant's family is the first one of the architecture that has kernels.

@@ -59,7 +59,9 @@ int32_t epilogue_of(const nvfp4_gemm_desc& g, const Plan& plan) {
   const bool scaled = kind == kEpilogueScaled && !plan.grouped &&
                       family.has_fast_scales != nullptr && family.has_fast_scales(g, plan);
   const bool has_entry =
-      !plan.gated || (!plan.grouped && !plan.packed && plan.variant->has(kOperation_gated_plain));
+      !plan.gated ||
+      (plan.grouped ? family.gates_groups != nullptr && family.gates_groups(*plan.variant)
+                    : !plan.packed && plan.variant->has(kOperation_gated_plain));
   const bool fast = has_entry && (scaled || kind <= family.last_fast_epilogue);
   return fast ? NVFP4_EPILOGUE_FAST : NVFP4_EPILOGUE_GENERAL;
 }

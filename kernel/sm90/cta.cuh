@@ -124,11 +124,17 @@ __device__ uint32_t next_tile(const Sm90Params& p, uint32_t index) {
   return Tile::kPushesSums || p.split == 1 ? kNoTile : tile_of_cluster(p);
 }
 
+// Whether an entry for gated products of groups takes the fast epilogue, which stores D in 16 bits.
+template <typename Tile>
+__device__ bool gates_groups(const Sm90Params& p) {
+  return Tile::kGrouped && !Tile::kWholeSums && p.epilogue.kind == kEpilogueColumns;
+}
+
 // Whether a launch needs more than the fast epilogue. The host never launches a tile's fast entry
 // for such a product (host/family/sm90.cc), so that entry has no code for it.
 template <typename Tile>
 __device__ bool has_general_epilogue(const Sm90Params& p) {
-  if (Tile::kGated) return !Tile::kPlain;
+  if (Tile::kGated) return !Tile::kPlain && !gates_groups<Tile>(p);
   return !Tile::kPlain && p.epilogue.kind >= kEpilogueColumns;
 }
 // Scalars on the device, tensor scales and a bias per column. Only the fast entry applies them to
@@ -177,6 +183,11 @@ __device__ inline const GroupParams& groups_of(const Sm90Params& p) {
 template <typename Tile>
 __device__ float alpha_of(const Sm90Params& p, uint32_t batch) {
   return Tile::kGrouped ? alpha_of_group(groups_of(p).alpha, batch, p.alpha) : p.alpha;
+}
+template <typename Tile>
+__device__ float alpha2_of(const Sm90Params& p, uint32_t batch) {
+  const float alpha2 = gated_params(p).gate.alpha2;
+  return Tile::kGrouped ? alpha_of_group(groups_of(p).alpha2, batch, alpha2) : alpha2;
 }
 
 // The element at which the product's bias begins, or that of the group.

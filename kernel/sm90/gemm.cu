@@ -141,7 +141,7 @@ __device__ void ask_for_c(const Cta90<Tile>& cta, uint32_t thread, uint32_t thre
 // Prefetches what D's epilogue reads besides the sums.
 template <typename Tile>
 __device__ void ask_for_terms(const Cta90<Tile>& cta, uint32_t lane) {
-  if constexpr (kGatesSums<Tile>) {
+  if constexpr (Tile::kGated && Tile::kPlain) {
     ask_for_gate_terms(cta, lane);
   } else {
     ask_for_column_terms(cta, lane);
@@ -212,9 +212,14 @@ __device__ SumRows exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, ui
   }
   const uint32_t token = warp / Tile::kConsumersPerStage * kSums * 2;
   put_sums<Tile>(sums, cta.smem + Tile::kSumsAt + token * Tile::kSumRowBytes, warp, lane);
-  if constexpr (kGatesSums<Tile>) {
+  if constexpr (kGatesSums<Tile> && Tile::kPlain) {
     store_gated_slice(cta, warp, lane);
     return {};
+  } else if constexpr (kGatesSums<Tile>) {
+    if (!has_general_epilogue<Tile>(cta.p)) {
+      store_gated_slice(cta, warp, lane);
+      return {};
+    }
   }
   if (Tile::kWholeSums ? has_general_epilogue<Tile>(cta.p) && !cta.shared()
                        : !splits_k<Tile>(cta.p)) {

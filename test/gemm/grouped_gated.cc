@@ -11,7 +11,9 @@ namespace {
 std::vector<GroupedTile> tiles() {
   if (is_mma_alone()) return mma_tiles();
   if (is_blackwell()) return {{"sm100_128x128x256", NVFP4_TYPE_NONE}};
-  return {{"sm90_128x128x256", NVFP4_TYPE_NONE},
+  return {{"sm90_128x32x256", NVFP4_TYPE_NONE},
+          {"sm90_128x64x256", NVFP4_TYPE_NONE},
+          {"sm90_128x128x256", NVFP4_TYPE_NONE},
           {"sm90_f16_128x128x256", NVFP4_TYPE_F16},
           {"sm90_bf16_128x128x256", NVFP4_TYPE_BF16},
           mma_tiles()[0],

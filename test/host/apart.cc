@@ -177,7 +177,7 @@ TEST_CASE("The workspace that a gated product was told of is enough for one with
 TEST_CASE("A variant whose kernel takes plain gated products refuses others by a sentence",
           "[apart][gated]") {
   nvfp4_gemm_desc g = gated(32, 256, 256);
-  g.variant = "sm90_128x32x256/2";
+  g.variant = "sm90_64x4x256/2";
   uint64_t bytes = 0;
   g.k = g.a_ld = g.b_ld = 512;
   CHECK(nvfp4_gemm_workspace_bytes(&g, 90, &bytes) == NVFP4_SUCCESS);

@@ -499,7 +499,8 @@ TEST_CASE("grouped: explain says groups and their tiles in a buffer that is larg
 TEST_CASE("grouped gated: planned with the entries for both and tiles of half the columns",
           "[grouped][gated]") {
   const float one = 1;
-  Experts x(512);  // 64 rows a group
+  Experts x(512);
+  x.grouped.rows_hint = 128;
   nvfp4_gemm_desc& g = x.gemm;
   g.alpha2 = 1, g.activation = NVFP4_ACTIVATION_SILU;  // without addresses, that there will be a b2
   constexpr int32_t kMany = 1 << 16;
@@ -510,6 +511,18 @@ TEST_CASE("grouped gated: planned with the entries for both and tiles of half th
   CHECK(info.grid_ctas == (8 + 504 / 128) * 64);
   CHECK(info.epilogue == NVFP4_EPILOGUE_GENERAL);
   CHECK(info.bytes == 0.5625 * 7168 * (8 * 2 * 4096 + 512) + 2.0 * 512 * 4096);
+  g.batch_invariant = 1;
+  x.grouped.rows_hint = 1;
+  CHECK(std::string(x.plan().variant) == "sm90_128x128x256");
+  g.batch_invariant = 0;
+  info = x.plan(90, kMany);
+  CHECK(std::string(info.variant) == "sm90_128x32x256");
+  CHECK(info.epilogue == NVFP4_EPILOGUE_FAST);
+  g.d_type = NVFP4_TYPE_F32;
+  CHECK(x.plan().epilogue == NVFP4_EPILOGUE_GENERAL);
+  g.d_type = NVFP4_TYPE_BF16;
+  x.grouped.rows_hint = 0;  // 64 rows a group
+  CHECK(std::string(x.plan().variant) == "sm90_128x64x256");
   info = x.plan(100, kMany);
   CHECK(std::string(info.variant) == "sm100_128x128x256");
   CHECK(info.tile_n == 128);

@@ -14,9 +14,10 @@
 
 namespace nvfp4 {
 
-// Whether a tile's entry computes D in registers, where both sums are added.
+// Whether a tile's entry can compute D in registers, where both sums are added. For groups such an
+// entry has the general epilogue, too, and one of whole sums has that one alone.
 template <typename Tile>
-constexpr bool kGatesSums = Tile::kGated&& Tile::kPlain;
+constexpr bool kGatesSums = Tile::kGated && (Tile::kPlain || (Tile::kGrouped && !Tile::kWholeSums));
 
 // Bytes in shared memory from the sum with a row of b to the sum with the same row of b2.
 template <typename Tile>
@@ -46,21 +47,23 @@ struct GateTerms {
   float bias[2][kColumns];  // the biases of b and of b2, if any
 
   // Beyond N the last column's terms are loaded, for sums that are not stored. An earlier grid may
-  // write what is loaded.
-  __device__ GateTerms(const Sm90Params& params, uint32_t first)
+  // write what is loaded. The batch is that of the weights, or the group.
+  __device__ GateTerms(const Sm90Params& params, uint32_t batch, uint32_t first)
       : p(params),
         gate(gated_params(params).gate),
         n(min(first, params.n - 1)),
-        of_b((ptx::griddepcontrol_wait(), params), params.alpha, params.epilogue.alpha_device,
-             params.epilogue.b_tensor_scale, n),
-        of_b2(params, gate.alpha2, gate.alpha2_device, gate.b2_tensor_scale, n),
+        of_b((ptx::griddepcontrol_wait(), params), alpha_of<Tile>(params, batch),
+             params.epilogue.alpha_device, params.epilogue.b_tensor_scale, n),
+        of_b2(params, alpha2_of<Tile>(params, batch), gate.alpha2_device, gate.b2_tensor_scale, n),
         bias{} {
     const EpilogueParams& e = p.epilogue;
     if (e.bias_type == kTypeNone) return;
+    const int64_t bias_first = bias_first_of<Tile>(p, batch);
 #pragma unroll
     for (uint32_t i = 0; i < 2 * kColumns; ++i) {
       const uint32_t at = min(n + i / 2, p.n - 1);
-      bias[i % 2][i / 2] = load_element(i % 2 == 0 ? e.bias : gate.bias2, e.bias_type, at, true);
+      bias[i % 2][i / 2] =
+          load_element(i % 2 == 0 ? e.bias : gate.bias2, e.bias_type, bias_first + at, true);
     }
   }
 
@@ -197,7 +200,7 @@ __device__ void put_gated_rows(const Sm90Params& p, const TileCoordinate& tile, 
   static_assert(kSums % kAtOnce == 0 && kRowBytes == 128, "a row hits all banks");
   const uint32_t columns = warp % Tile::kConsumersPerStage * Tile::kWarpColumns;
   const uint32_t n = tile.weight_tile * Tile::kColumnsOfD + columns;
-  const GateTerms<Tile, 1> terms(p, n + lane / 4);  // waits for earlier grids
+  const GateTerms<Tile, 1> terms(p, tile.batch, n + lane / 4);  // waits for earlier grids
   const bool scaled = has_scales(p.epilogue.d_type);
   const TensorScale t = tensor_scale_of_d(p.epilogue);
   // In four matrices of 8 columns x 8 tokens this lane gives the address of one token.

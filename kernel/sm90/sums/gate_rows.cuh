@@ -101,7 +101,8 @@ __device__ void store_gated_sums(const Cta90<Tile>& cta, const GatedSums& from, 
   const uint32_t end = min(from.end, row_end<Tile>(p, cta.tile) - m_first);
   if (from.first + warp * kRows >= end) return;
   const uint32_t n = cta.tile.weight_tile * Tile::kColumnsOfD + column;
-  const GateTerms<Tile, 4> terms(p, n);  // waits for earlier grids
+  const GateTerms<Tile, 4> terms(p, cta.tile.batch, n);        // waits for earlier grids
+  const uint32_t batch = Tile::kGrouped ? 0 : cta.tile.batch;  // A and D of groups have no batches
   const Epilogue90<Tile> out(p, cta.tile, n);
 #pragma unroll 1
   for (uint32_t row = own; from.first + row < end; row += kStep) {
@@ -116,7 +117,7 @@ __device__ void store_gated_sums(const Cta90<Tile>& cta, const GatedSums& from, 
     float x[4] = {sums.of[0].x, sums.of[0].y, sums.of[0].z, sums.of[0].w};
     float y[4] = {sums.of[1].x, sums.of[1].y, sums.of[1].z, sums.of[1].w};
     terms.finish(
-        cta.tile.batch, [&](uint32_t) { return m; }, x, y);
+        batch, [&](uint32_t) { return m; }, x, y);
     store_gated_four(out, m, make_float4(x[0], x[1], x[2], x[3]));
   }
 }
@@ -142,7 +143,7 @@ __device__ void store_few_gated_sums(const Cta90<Tile>& cta, uint32_t warp, uint
 template <typename Tile>
 __device__ void store_gated_slice(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   const uint32_t at = cta.smem + Tile::kSumsAt;
-  if (!cta.shared()) {
+  if (Tile::kGrouped || !cta.shared()) {
     ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
     return store_gated_sums(cta, {at, 0, 1, 0, Tile::kTokens}, warp, lane);
   }
@@ -153,6 +154,7 @@ __device__ void store_gated_slice(const Cta90<Tile>& cta, uint32_t warp, uint32_
       cta,
       {at + first * Tile::kSumRowBytes, 0, cta.p.split, first, min(first + slice, Tile::kTokens)},
       warp, lane);
+  __syncwarp();                 // some lanes have stored
   ptx::cluster_sync_relaxed();  // no CTA ends while others read its sums
 }
 

@@ -20,7 +20,7 @@ __device__ void store_gated_of(const Sm90Params& p, SumRows rows) {
   GateAlphas alphas{p.alpha, gate.alpha2};
   if constexpr (Tile::kGrouped) {
     alphas.of_b = alpha_of<Tile>(p, rows.batch);
-    alphas.of_b2 = alpha_of_group(groups_of(p).alpha2, rows.batch, gate.alpha2);
+    alphas.of_b2 = alpha2_of<Tile>(p, rows.batch);
     alphas.bias_first = bias_first_of<Tile>(p, rows.batch);
     alphas.d_scales.tensor_scale = d_tensor_scale_of_group(groups_of(p), rows.batch);
     rows.batch = 0;
