@@ -112,13 +112,14 @@ const Variant* usual_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_de
 // K from 1024 to 6400, took 0.65 to 0.97 times as long in it at 4, 8 and 16 rows of bf16 tokens,
 // packed 0.70 to 1.03, and of fp16 tokens 0.79 to 1.01, packed 0.72 to 1.06
 // (bench/results/grouped-few-h200-2026-11-29.csv). With K = 512, where each warp has one k-block,
-// they take up to 1.5. Gated products have no measurements.
+// they take up to 1.5. Gated products with K of 4096 and 7168 took 0.49 to 0.73 times as long
+// (bench/results/gated-h200-2026-11-29.csv).
 constexpr int64_t kLeastKOfMma = 768;
 
 const Variant* few_rows_variant(const nvfp4_grouped_desc& desc, const nvfp4_gemm_desc& g,
                                 const Architecture& arch) {
   const int64_t usual = usual_rows(desc, g);
-  if (arch.family != &kFamily_sm90 || g.batch_invariant != 0 || is_gated(g)) return nullptr;
+  if (arch.family != &kFamily_sm90 || g.batch_invariant != 0) return nullptr;
   if (g.k < kLeastKOfMma) return nullptr;
   for (uint32_t i = 0; i < kVariantCount; ++i) {
     const Variant& v = variant_at(i);

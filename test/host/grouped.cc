@@ -530,6 +530,9 @@ TEST_CASE("grouped gated: planned with the entries for both and tiles of half th
   CHECK(info.store == NVFP4_STORE_THREADS);
   x.halves();
   CHECK(std::string(x.plan().variant) == "sm90_bf16_128x128x256");
+  x.grouped.rows_hint = 4;
+  CHECK(std::string(x.plan().variant) == "sm80_bf16_64x8w4x128");
+  x.grouped.rows_hint = 0;
   g.a_type = NVFP4_TYPE_F16;
   CHECK(std::string(x.plan().variant) == "sm90_f16_128x128x256");
   CHECK(std::string(x.plan(100).variant) == "sm80_f16_64x16w4x128");
