@@ -85,6 +85,12 @@ Clocks clocks_of_partition(const Variant& v, int64_t stages, const Split& split,
           stored + split_clocks + exchanged, 0};
 }
 
+// What gated tiles of few tokens take more, once a launch, if M fills several
+// (bench/results/gated-h200-2026-11-29.csv).
+int64_t clocks_of_several_gated(const nvfp4_gemm_desc& desc, const Variant& v) {
+  return is_gated(desc) && is_for_few(v) && desc.m > v.tile_tokens ? 1800 : 0;
+}
+
 // Clock cycles of the SM that runs longest: of the CTAs that it runs one after the other (or side
 // by side, which takes as long), or of the tiles of its single CTA.
 Clocks clocks(const Variant& v, int64_t tiles, int64_t same, int64_t stages, const Assignment& how,
@@ -166,7 +172,8 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
   const auto take = [&](Assignment how) {
     how.packed = has_packed_weights(desc);
-    const int64_t cost = clocks(v, tiles, same, stages, how, arch).all();
+    const int64_t cost =
+        clocks(v, tiles, same, stages, how, arch).all() + clocks_of_several_gated(desc, v);
     if (choice->variant != nullptr && cost >= choice->cost) return;
     const uint32_t partitions = how.split->partitions;
     const bool several = takes_several_tiles(v, tiles, same, stages);
@@ -379,6 +386,7 @@ Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   while (split->partitions != plan.split) ++split;
   Clocks all = clocks(*plan.variant, tiles, tiles_of_same_tokens(desc, *plan.variant),
                       ceil_div(desc.k, kSm90StageK), {split, plan.whole, plan.packed}, plan.arch());
+  all.ctas += clocks_of_several_gated(desc, *plan.variant);
   if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
   all.sums += sm90_epilogue_clocks(desc, plan.arch(), choice);
   return all;

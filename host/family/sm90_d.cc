@@ -14,15 +14,16 @@ namespace nvfp4 {
 namespace {
 
 // Clock cycles of an epilogue beyond those of the fast one, fitted on times of an H200
-// (bench/results/apart-h200-2026-11-29.csv): once, for each tile of a CTA, and for a hundred of the
-// tile's sums.
+// (bench/results/apart-h200-2026-11-29.csv; of gated D in 16 bits gated-h200-2026-11-29.csv): once,
+// for each tile of a CTA, and for a hundred of the tile's sums.
 struct Epilogue {
   int64_t once, tile, sums;
 };
 constexpr Epilogue kNone{0, 0, 0}, kOfFew{2700, 0, 0};
-constexpr Epilogue kScaled{0, 300, 34}, kGated{0, 1500, 27}, kGatedScaled{0, 1500, 50};
+constexpr Epilogue kGated{300, 400, 23}, kGatedOfFew{1000, 350, 0};
+constexpr Epilogue kScaled{0, 300, 34}, kGatedScaled{0, 1500, 50};
 constexpr Epilogue kGeneral{3000, 1200, 100}, kGeneralScaled{3000, 1200, 200};
-constexpr Epilogue kByColumns{3000, 1200, 340}, kGatedGeneral{3000, 1500, 120};
+constexpr Epilogue kByColumns{3000, 1200, 340}, kGatedGeneral{500, 1250, 85};
 
 // Scales in 128x4 tiles, in NVFP4, and whole steps of K: what the plain entries of gated products
 // take.
@@ -37,8 +38,10 @@ bool has_plain_operands(const nvfp4_gemm_desc& g) {
 const Epilogue& epilogue_of(const nvfp4_gemm_desc& g, const Variant& v) {
   const uint32_t kind = make_epilogue(g).kind;
   if (is_gated(g)) {
-    if (!has_plain_operands(g) || kind == kEpilogueGeneral) return kGatedGeneral;
-    return kind == kEpilogueScaled ? kGatedScaled : kGated;
+    const bool plain = sm90_is_plain_gate(g) && !has_packed_weights(g);
+    if (!plain) return kGatedGeneral;
+    if (kind == kEpilogueScaled) return kGatedScaled;
+    return v.has(kOperation_gated) ? kGated : kGatedOfFew;
   }
   if (kind <= kEpilogueF32) return kNone;
   if (v.family != &kFamily_sm90) return kOfFew;

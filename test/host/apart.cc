@@ -152,6 +152,30 @@ TEST_CASE("On 9.0 a gated product with rows of one order for all M has a kernel 
   }
 }
 
+// As an H200 measured (bench/results/gated-h200-2026-11-29.csv).
+TEST_CASE("On 9.0 few tokens of a gated product have a tile of their own where that is faster",
+          "[apart][gated]") {
+  struct Row {
+    int64_t m, n, k;
+    int32_t a_type;
+    const char* variant;
+  };
+  const Row row = GENERATE(Row{1, 14336, 4096, NVFP4_TYPE_NONE, "sm90_64x1x256"},
+                           Row{2, 1536, 4096, NVFP4_TYPE_NONE, "sm90_64x2x256"},
+                           Row{4, 8192, 3072, NVFP4_TYPE_NONE, "sm90_64x4x256"},
+                           Row{16, 14336, 4096, NVFP4_TYPE_NONE, "sm90_128x16x256"},
+                           Row{32, 1536, 4096, NVFP4_TYPE_NONE, "sm90_128x32x256"},
+                           Row{64, 14336, 4096, NVFP4_TYPE_NONE, "sm90_128x64x256"},
+                           Row{1, 8192, 3072, NVFP4_TYPE_BF16, "sm80_bf16_64x8w4x128/apart"},
+                           Row{32, 14336, 4096, NVFP4_TYPE_BF16, "sm90_bf16_128x64x256"});
+  nvfp4_gemm_desc g = gated(row.m, row.n, row.k);
+  if (row.a_type != NVFP4_TYPE_NONE) {
+    g.a_type = row.a_type, g.a_scales = nullptr, g.a_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
+  }
+  CAPTURE(row.m, row.n, row.k, row.a_type);
+  CHECK(std::string(support::plan_info(g, 90, 132).variant) == row.variant);
+}
+
 // A question does not know of maxima, and not all kernels for gated products find them.
 TEST_CASE("The workspace that a gated product was told of is enough for one with maxima",
           "[apart][gated]") {
