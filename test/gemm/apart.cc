@@ -52,6 +52,7 @@ nvfp4::Sm100Params params_of(const support::Driver& driver, const nvfp4_gemm_des
   p.by_tiles_n = nvfp4::divisor_of(p.tiles_n);
   p.by_batch = p.by_group = nvfp4::divisor_of(p.tiles);
   p.token_policy = nvfp4::kTokensEvictedLast;
+  p.weight_unit_bytes = nvfp4::kScaleTileBytes;
   const auto codes = [&](uint32_t rows, uint32_t box) {
     return Map{CU_TENSOR_MAP_DATA_TYPE_UINT8, k / 2, rows, 1, Tile::kK / 2, box,
                CU_TENSOR_MAP_SWIZZLE_128B};
