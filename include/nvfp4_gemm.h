@@ -304,20 +304,32 @@ enum {
   NVFP4_OPERAND_FORMAT_E2M1_UE8M0 = 2  /* UE8M0 per 16                                            */
 };
 
-/* The order of weights in memory. A name has two parts: the GPUs whose kernels read this order, and
- * a version number.
- * NONE    Not packed: codes and scales are two arrays, as the rules of b and b_scales say.
- * SM90_1  For 9.0. Codes and scales are one array, in units of 64 rows x 64 elements of K: 2,304
- *         bytes, with MXFP4 2,176. The unit of row r and element k is number
+/* The order of an operand in memory. A name has two parts: the GPUs whose kernels read this order,
+ * and a version number.
+ * NONE    Not packed: codes and scales are two arrays, as the rules of a and a_scales, b and
+ *         b_scales say.
+ * SM90_1  Weights, for 9.0. Codes and scales are one array, in units of 64 rows x 64 elements of K:
+ *         2,304 bytes, with MXFP4 2,176. The unit of row r and element k is number
  *         (r/64) * ceil(K/64) + k/64 of its matrix. Elements beyond N or K are zeros.
  *         docs/packing.md has the order inside a unit.
- * SM100_1 For 10.0 and 10.3. A unit has 128 rows and four scales of each: 64 elements of K and
- *         4,608 bytes, with MXFP4 128 elements and 8,704 bytes. The units of a block of 128 rows
- *         lie one after the other along K. Elements beyond N or K are zeros.
+ * SM100_1 Weights, for 10.0 and 10.3. A unit has 128 rows and four scales of each: 64 elements of K
+ *         and 4,608 bytes, with MXFP4 128 elements and 8,704 bytes. The units of a block of 128
+ *         rows lie one after the other along K. Elements beyond N or K are zeros.
+ * SM90_TOKENS_1
+ *         NVFP4 tokens, for 9.0: each element times its scale, in fp16 in units of 2^-7, which is
+ *         exact, in the order in which kernels for many tokens multiply (docs/packing.md). A row
+ *         has ceil(K/256) units of 256 elements, 512 bytes each. Elements beyond K are zeros.
  * nvfp4_pack_weights packs weights, nvfp4_unpack_weights restores them. Kernels of 9.0 read SM90_1
  * in products with fp16 or bf16 tokens, those of 10.0 and 10.3 SM100_1 in products with quantized
- * tokens. The reference reads both in every product. */
-enum { NVFP4_PACKING_NONE = 0, NVFP4_PACKING_SM90_1 = 1, NVFP4_PACKING_SM100_1 = 2 };
+ * tokens. nvfp4_quantize and nvfp4_fused_quantize write packed tokens, nvfp4_dequantize reads them.
+ * Kernels of 9.0 read them in products that are not grouped, which then need no workspace for
+ * decoded tokens. The reference reads every packing in every product that may have it. */
+enum {
+  NVFP4_PACKING_NONE = 0,
+  NVFP4_PACKING_SM90_1 = 1,            /* b_packing, nvfp4_pack_desc                              */
+  NVFP4_PACKING_SM100_1 = 2,           /* the same                                                */
+  NVFP4_PACKING_SM90_TOKENS_1 = 3      /* a_packing, quantizers                                   */
+};
 
 /* How the scale of a block follows from its elements. For a UE8M0 scale let m * 2^e, 1 <= m < 2, be
  * the largest magnitude of the block:
@@ -384,7 +396,7 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                if all bytes that this library does not know are 0.
  *   m, n, k, l   0 .. 2^31-1. K is a multiple of 16; if operand_format is MXFP4, of 32.
  *   enums        Each field holds a value of its enumeration. batch_invariant and
- *                a_tensor_scale_rows are 0 or 1, reserved and reserved2 are 0, and
+ *                a_tensor_scale_rows are 0 or 1, reserved2 is 0, and
  *                b_tensor_scale_columns is 0, 64, 128, ..
  *   variant      NULL, and the planner chooses, or the name of a variant (nvfp4_variant_name; the
  *                message of a refusal lists the names). A name may end in
@@ -421,6 +433,14 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                the types and scalar_mode call for.
  *   workspace    It has at least nvfp4_gemm_workspace_bytes() bytes, with any content. Products
  *                that may run at the same time each need their own.
+ *   a_packing    With NVFP4_PACKING_SM90_TOKENS_1, a holds what a quantizer with that packing and
+ *                rows = m writes. a_type is NONE and operand_format NVFP4, and the product is not
+ *                grouped. a_scales is NULL and a_ld is 0, a_scale_layout may be UNSET, and the
+ *                stride of the scales is ignored. a_batch_stride is 0 or a multiple of 256, since a
+ *                unit has 256 elements: m * ceil(k/256) * 256 without a gap. Slices are not
+ *                possible. D has the bits that the same variant makes of codes and scales. Variants
+ *                that decode few tokens themselves do not take it, so up to about 16 tokens codes
+ *                and scales are faster.
  *   b_packing    Unless it is NONE, b and b2 hold codes and scales as nvfp4_pack_weights writes
  *                them. b_scales and b2_scales are NULL, b_ld is 0, b_scale_layout may be
  *                UNSET, and the stride of the scales is ignored. b_batch_stride is 0 or a multiple
@@ -542,7 +562,7 @@ typedef struct nvfp4_gemm_desc {
                                           A in each batch, whatever a_type is                     */
   int32_t d_scale_rule;                /* of UE8M0 scales of D: NVFP4_SCALE_RULE_..               */
   int32_t b_packing;                   /* of b and b2: NVFP4_PACKING_..                           */
-  int32_t reserved[1];                 /* 0                                                       */
+  int32_t a_packing;                   /* of a: NVFP4_PACKING_..                                  */
 
   float *d_amax;                       /* one fp32 on the device; NULL: none                      */
   float *d_row_amax;                   /* [l][m] fp32; NULL: none                                 */
@@ -696,6 +716,7 @@ NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
 /* Bytes of workspace that the problem needs on a device of that compute capability, exactly:
  *   NVFP4 tokens on 10.x         for linear scales converted to 128x4
  *   NVFP4 tokens on 9.0          for the decoded tokens, if the tile is large
+ *                                and a_packing NONE
  *   K partitions                 for their sums: with "/even", with a 16-bit A on other GPUs than
  *                                9.0, and in all products on 12.x
  *   d_apart (nvfp4_plan_info)    in addition, for the sums of D in fp32
@@ -990,6 +1011,10 @@ enum {
  *   scale_rule   With NVFP4: DEFAULT or 4OVER6. With UE8M0 scales: DEFAULT, ROUND_UP or FLOOR.
  *                UE8M0 scales cover the range of fp32, so tensor_scale_mode is VALUE and
  *                tensor_scale 1 with them.
+ *   packing      NONE, or SM90_TOKENS_1 with format NVFP4. With the latter codes has
+ *                nvfp4_packed_bytes(rows, k, packing, format) bytes, aligned to 16, and all of them
+ *                are written. codes_ld is 0 and scales NULL, scale_layout may be UNSET. On the
+ *                device only 9.0 has it.
  * Padding keeps its bytes: only the codes and scales of the elements of x are written. */
 typedef struct nvfp4_quantize_desc {
   uint64_t struct_size;
@@ -1005,7 +1030,7 @@ typedef struct nvfp4_quantize_desc {
   float tensor_scale;                  /* VALUE: finite, above 0                                  */
   int32_t x_type, scale_layout, tensor_scale_mode, pdl;
   int32_t format, scale_rule;
-  int32_t reserved[1];                 /* 0                                                       */
+  int32_t packing;                     /* of codes: NVFP4_PACKING_..                              */
 } nvfp4_quantize_desc;
 #ifdef __cplusplus
 NVFP4_DEFINE_INIT_(nvfp4_quantize_desc)
@@ -1047,7 +1072,8 @@ NVFP4_API nvfp4_status nvfp4_scale_convert(const void *src, int32_t src_layout, 
 
 /* Bytes of a packed [rows, k] matrix, a multiple of 128: rows and k are rounded up to units. 0
  * if a size is negative, k is no multiple of the elements that share a scale, packing is NONE or
- * unknown, format is no NVFP4_OPERAND_FORMAT, or the result exceeds 2^63-1.            Since 0.1 */
+ * unknown, format is no NVFP4_OPERAND_FORMAT or none of the packing's, or the result exceeds
+ * 2^63-1.                                                                              Since 0.1 */
 NVFP4_API size_t nvfp4_packed_bytes(int64_t rows, int64_t k, int32_t packing, int32_t format);
 
 /* l matrices of weights [n][k], in a checkpoint's order and packed, in device memory; in host
@@ -1079,7 +1105,7 @@ typedef struct nvfp4_pack_desc {
   void *packed;                        /* written by pack, read by unpack                         */
   int64_t packed_batch_stride_bytes;
   int64_t first_row, rows;
-  int32_t packing;                     /* NVFP4_PACKING_..., not NONE                             */
+  int32_t packing;                     /* NVFP4_PACKING_SM90_1                                    */
   int32_t format, scale_layout;
   int32_t reserved[1];                 /* 0                                                       */
 } nvfp4_pack_desc;
@@ -1130,7 +1156,7 @@ enum { NVFP4_FUSED_UNSET = 0, NVFP4_FUSED_SILU_MUL = 1, NVFP4_FUSED_RMS_NORM = 2
  *                overwritten with h, or NULL.
  *   weight       RMS_NORM: k of them. SILU_MUL: NULL.
  *   epsilon      RMS_NORM: finite, above 0. SILU_MUL: 0.
- *   codes, scales, tensor_scale, tensor_scale_device, pdl, format, scale_rule
+ *   codes, scales, tensor_scale, tensor_scale_device, pdl, format, scale_rule, packing
  *                as in nvfp4_quantize_desc; tensor_scale_mode is VALUE, DEVICE or ROW_AMAX, and
  *                scale_rule is not 4OVER6.
  *   overlap      No array that is written (codes, scales, a residual, tensor scales of rows)
@@ -1151,7 +1177,7 @@ typedef struct nvfp4_fused_quantize_desc {
   float epsilon;
   int32_t operation, type, scale_layout, tensor_scale_mode, pdl;
   int32_t format, scale_rule;
-  int32_t reserved[1];                 /* 0                                                       */
+  int32_t packing;                     /* of codes: NVFP4_PACKING_..                              */
 } nvfp4_fused_quantize_desc;
 #ifdef __cplusplus
 NVFP4_DEFINE_INIT_(nvfp4_fused_quantize_desc)

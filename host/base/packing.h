@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The packings of weights: units of rows x elements of K, codes and scales together.
+// The packings: units of rows x elements of K. Those of weights hold codes and scales together;
+// that of tokens holds elements times their scales, in fp16.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,14 @@ struct Packing {
   int32_t packing;          // an NVFP4_PACKING
   int64_t rows;             // of a unit
   int64_t fixed_k, scales;  // of a row of a unit: elements, or, if these are 0, scales
+  bool of_tokens;           // in NVFP4
   constexpr int64_t k(const OperandFormat& format) const {
     return fixed_k != 0 ? fixed_k : scales * format.block;
   }
   constexpr int64_t elements(const OperandFormat& format) const { return rows * k(format); }
   constexpr int64_t unit_bytes(const OperandFormat& format) const {
-    return elements(format) / 2 + elements(format) / format.block;
+    const int64_t count = elements(format);
+    return of_tokens ? 2 * count : count / 2 + count / format.block;
   }
   // Bytes of a batch stride of that many elements, a multiple of elements(). It is below 2^41.
   constexpr int64_t stride_bytes(int64_t stride, int32_t format) const {
@@ -27,8 +30,9 @@ struct Packing {
   }
 };
 
-constexpr Packing kPackings[] = {{NVFP4_PACKING_SM90_1, 64, 64, 0},
-                                 {NVFP4_PACKING_SM100_1, 128, 0, 4}};
+constexpr Packing kPackings[] = {{NVFP4_PACKING_SM90_1, 64, 64, 0, false},
+                                 {NVFP4_PACKING_SM100_1, 128, 0, 4, false},
+                                 {NVFP4_PACKING_SM90_TOKENS_1, 1, 256, 0, true}};
 
 // NULL if there is no such packing.
 constexpr const Packing* find_packing(int32_t packing) {
@@ -43,6 +47,7 @@ inline bool packed_bytes(int64_t rows, int64_t k, int32_t packing, int32_t forma
   const Packing* const of = find_packing(packing);
   const OperandFormat* const row = find_operand_format(format);
   if (of == nullptr || row == nullptr || rows < 0 || k < 0 || k % row->block != 0) return false;
+  if (of->of_tokens && format != NVFP4_OPERAND_FORMAT_NVFP4) return false;
   int64_t units;
   return multiply(ceil_div(rows, of->rows), ceil_div(k, of->k(*row)), &units) &&
          multiply(units, of->unit_bytes(*row), bytes);

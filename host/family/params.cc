@@ -25,7 +25,7 @@ static_assert(std::size(kOperandFormats) == kFormatE2m1Ue8m0 + 1, "a format has 
 Scales scales_of(const nvfp4_gemm_desc& g, const Operand& x, uint64_t tiled_bytes, uint64_t at) {
   const int64_t stride = scales_stride(g, x.scales_stride);
   if (tiled_bytes == 0) {
-    const bool linear = x.quantized() && x.layout == NVFP4_SCALE_LAYOUT_LINEAR;
+    const bool linear = x.quantized() && !x.packed() && x.layout == NVFP4_SCALE_LAYOUT_LINEAR;
     return {static_cast<const uint8_t*>(x.scales), stride, linear};
   }
   int64_t matrix = 0;

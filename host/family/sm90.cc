@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "host/base/packing.h"
 #include "host/base/size.h"
 #include "host/driver/tensor_map.h"
 #include "host/family/nonce.h"
@@ -55,7 +56,8 @@ constexpr int64_t kNextFewClocks = 1400;
 struct Assignment {
   const Split* split;
   int64_t whole;
-  bool packed = false;  // the weights
+  bool packed = false;         // the weights
+  bool packed_tokens = false;  // which need no pre-pass
 };
 
 int64_t at_once(const Split& split, const Architecture& arch) {
@@ -91,12 +93,16 @@ int64_t clocks_of_several_gated(const nvfp4_gemm_desc& desc, const Variant& v) {
   return is_gated(desc) && is_for_few(v) && desc.m > v.tile_tokens ? 1800 : 0;
 }
 
+int64_t clocks_of_pre_pass(const Variant& v, bool packed_tokens) {
+  return v.workspace_tokens && !packed_tokens ? kTokenKernelClocks : 0;
+}
+
 // Clock cycles of the SM that runs longest: of the CTAs that it runs one after the other (or side
 // by side, which takes as long), or of the tiles of its single CTA.
 Clocks clocks(const Variant& v, int64_t tiles, int64_t same, int64_t stages, const Assignment& how,
               const Architecture& arch) {
   const Clocks partition = clocks_of_partition(v, stages, *how.split, how.packed);
-  const int64_t tokens = v.workspace_tokens ? kTokenKernelClocks : 0;
+  const int64_t tokens = clocks_of_pre_pass(v, how.packed_tokens);
   const int64_t next = is_for_few(v) ? kNextFewClocks : kNextTileClocks;
   if (how.whole > 0) {
     const Clocks whole = clocks_of_partition(v, stages, kSplits[0], how.packed);
@@ -147,7 +153,7 @@ Choice with_own_parts(const nvfp4_gemm_desc& desc, const Architecture& arch, con
                       int64_t tiles, int64_t same, int64_t stages) {
   const int64_t pieces = std::min(stages, int64_t{4} * invariant_split(desc, arch).partitions);
   const int64_t each = ceil_div(tiles, arch.sm_count);
-  const Assignment how{&kSplits[0], 0, has_packed_weights(desc)};
+  const Assignment how{&kSplits[0], 0, has_packed_weights(desc), has_packed_tokens(desc)};
   const int64_t cost = clocks(v, tiles, same, stages, how, arch).all();
   return {&v, 1, 1, true, tiles, 0, tiles, cost + each * pieces * kPieceClocks};
 }
@@ -172,6 +178,7 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
   const auto take = [&](Assignment how) {
     how.packed = has_packed_weights(desc);
+    how.packed_tokens = has_packed_tokens(desc);
     const int64_t cost =
         clocks(v, tiles, same, stages, how, arch).all() + clocks_of_several_gated(desc, v);
     if (choice->variant != nullptr && cost >= choice->cost) return;
@@ -241,11 +248,13 @@ int64_t part_bytes(const Variant& v) { return int64_t{4} * v.tile_weights * v.ti
 // Parts of all tiles, at most.
 int64_t even_parts(const EvenShares& even) { return even.ctas + even.rest - 1; }
 
-Clocks clocks_of_even(const Variant& v, int64_t stages, const EvenShares& even, bool packed) {
+Clocks clocks_of_even(const Variant& v, int64_t stages, const EvenShares& even,
+                      const nvfp4_gemm_desc& desc) {
+  const bool packed = has_packed_weights(desc);
   const int64_t each = even.whole / even.ctas, share = even.each + (even.more > 0 ? 1 : 0);
   const int64_t stored = each * clocks_of_partition(v, 0, kSplits[0], packed).sums;
   const int64_t parts = even_parts(even) * part_bytes(v) / (even.ctas * kPartBytesPerClock);
-  const int64_t tokens = v.workspace_tokens ? kTokenKernelClocks : 0;
+  const int64_t tokens = clocks_of_pre_pass(v, has_packed_tokens(desc));
   const int64_t percent = v.a_type == NVFP4_TYPE_NONE ? kEvenPercent : kEvenPercentOf16Bits;
   return {(each * stages + share) * clocks_of_block(v, packed) * percent / 100,
           stored + parts + kArrivalClocks, kCtaClocks + (each + 1) * kNextTileClocks + tokens};
@@ -259,7 +268,7 @@ bool share_evenly(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   if (!takes_even_shares(v) || is_gated(desc) || desc.batch_invariant != 0) return false;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
   if (!find_even_shares(tiles, stages, arch, &even)) return false;
-  const int64_t cost = clocks_of_even(v, stages, even, has_packed_weights(desc)).all();
+  const int64_t cost = clocks_of_even(v, stages, even, desc).all();
   *choice = {&v, 1, 1, true, tiles, even.whole, even.ctas, cost};
   choice->even = true;
   return true;
@@ -326,28 +335,29 @@ nvfp4_status count_decoded(const nvfp4_gemm_desc& desc, Plan* plan) {
   return NVFP4_SUCCESS;
 }
 
-// Rows of decoded tokens: those of all token tiles. The tiles of groups begin anywhere; there it is
-// the number of rows that a CTA of the activation pre-pass decodes.
-int64_t decoded_rows(const Plan& plan) {
-  if (plan.grouped) return ceil_div(plan.group_rows, kTokenKernelRows) * kTokenKernelRows;
-  return plan.tiles_m * static_cast<int64_t>(plan.variant->tile_tokens);
+// Rows of decoded tokens. For groups it is a multiple of what a CTA of the activation pre-pass
+// decodes.
+int64_t decoded_rows(const nvfp4_gemm_desc& desc, const Plan& plan) {
+  return plan.grouped ? ceil_div(plan.group_rows, kTokenKernelRows) * kTokenKernelRows : desc.m;
 }
 
-// Where device memory says how many rows there are, at most as many CTAs as run at once.
-uint32_t token_ctas(const Plan& plan, int64_t bytes) {
-  const int64_t ctas = ceil_div(bytes / kTokenBytesPerThread, kTokenKernelThreads);
+// The CTAs of a k-block take its units of 256 elements. Where device memory says how many rows
+// there are, at most as many CTAs as run at once.
+uint32_t token_ctas(const nvfp4_gemm_desc& desc, const Plan& plan, int64_t units) {
+  const int64_t rows = decoded_rows(desc, plan);
+  const int64_t ctas = units / rows * ceil_div(rows, int64_t{kTokenKernelRows});
   const int64_t at_once = int64_t{kTokenKernelCtasPerSm} * plan.arch().sm_count;
   return static_cast<uint32_t>(plan.grouped ? std::min(ctas, at_once) : ctas);
 }
 
 nvfp4_status count_tokens(const nvfp4_gemm_desc& desc, Plan* plan) {
   if (takes_decoded(*plan->variant, desc)) return count_decoded(desc, plan);
-  if (!plan->variant->workspace_tokens) return NVFP4_SUCCESS;
-  const int64_t rows = decoded_rows(*plan);
+  if (!plan->variant->workspace_tokens || has_packed_tokens(desc)) return NVFP4_SUCCESS;
+  const int64_t rows = decoded_rows(desc, *plan);
   const int64_t batches = plan->grouped || tokens_repeat(desc) ? 1 : desc.l;
-  const int64_t sub_tiles = ceil_div(desc.k, kSm90StageK) * (kSm90StageK / kScaleTileK);
-  int64_t bytes;
-  if (!multiply(rows, sub_tiles * kTokenRowBytes, &bytes) || !multiply(bytes, batches, &bytes)) {
+  int64_t units, bytes;
+  if (!multiply(rows, ceil_div(desc.k, kSm90StageK), &units) || !multiply(units, batches, &units) ||
+      !multiply(units, kTokenUnitBytes, &bytes)) {
     return fail(NVFP4_STATUS_LIMIT,
                 "the tokens in fp16 need more than 2^63 - 1 bytes of workspace");
   }
@@ -357,7 +367,7 @@ nvfp4_status count_tokens(const nvfp4_gemm_desc& desc, Plan* plan) {
                 bytes, kMaxTokenBytes);
   }
   plan->workspace_bytes = static_cast<uint64_t>(bytes);
-  plan->prepass_ctas = token_ctas(*plan, bytes);
+  plan->prepass_ctas = token_ctas(desc, *plan, units);
   plan->prepass_threads = kTokenKernelThreads;
   return NVFP4_SUCCESS;
 }
@@ -377,7 +387,7 @@ Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
                       tiles,        plan.whole, plan.grid,    0};
   if (plan.even) {
     const EvenShares even = even_shares_of(desc, plan);
-    Clocks all = clocks_of_even(*plan.variant, ceil_div(desc.k, kSm90StageK), even, plan.packed);
+    Clocks all = clocks_of_even(*plan.variant, ceil_div(desc.k, kSm90StageK), even, desc);
     if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
     all.sums += sm90_epilogue_clocks(desc, plan.arch(), choice);
     return all;
@@ -385,7 +395,8 @@ Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   const Split* split = kSplits;
   while (split->partitions != plan.split) ++split;
   Clocks all = clocks(*plan.variant, tiles, tiles_of_same_tokens(desc, *plan.variant),
-                      ceil_div(desc.k, kSm90StageK), {split, plan.whole, plan.packed}, plan.arch());
+                      ceil_div(desc.k, kSm90StageK),
+                      {split, plan.whole, plan.packed, has_packed_tokens(desc)}, plan.arch());
   all.ctas += clocks_of_several_gated(desc, *plan.variant);
   if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
   all.sums += sm90_epilogue_clocks(desc, plan.arch(), choice);
@@ -414,7 +425,16 @@ void write_choice(const Choice& choice, char (&text)[kReasonBytes]) {
 
 void set_token_addresses(const nvfp4_gemm_desc& g, Sm90Params* p) {
   p->token_codes = static_cast<const uint8_t*>(g.a);
-  p->token_sub_tiles = g.workspace;
+  p->token_sub_tiles = has_packed_tokens(g) ? const_cast<void*>(g.a) : g.workspace;
+}
+
+// From a batch of tokens to the next, in fp16 as the kernel reads them.
+int64_t sub_tiles_batch_bytes(const nvfp4_gemm_desc& g) {
+  if (g.l == 1) return 0;
+  if (has_packed_tokens(g)) {
+    return find_packing(g.a_packing)->stride_bytes(g.a_batch_stride, g.operand_format);
+  }
+  return tokens_repeat(g) ? 0 : g.m * ceil_div(g.k, kSm90StageK) * kTokenUnitBytes;
 }
 
 // A box has only rows below M, because TMA spends as long on rows beyond it (kernel/sm90/load.cuh).
@@ -432,13 +452,17 @@ nvfp4_status encode_half_tokens(const Driver& driver, const nvfp4_gemm_desc& g, 
   if (g.a_type != NVFP4_TYPE_NONE) return encode_tokens(driver, g, plan, rows, &p->tokens);
   if (!plan.grouped || !plan.variant->workspace_tokens) return NVFP4_SUCCESS;
   const int64_t stages = ceil_div(g.k, kSm90StageK);  // each has all rows (tokens_kernel.cuh)
-  return encode_tensor_map(driver, "a in fp16", MapElement::half, g.workspace, p->m_padded,
-                           kSm90StageK, stages, kSm90StageK, int64_t{p->m_padded} * kSm90StageK,
+  return encode_tensor_map(driver, "a in fp16", MapElement::half, g.workspace, p->decoded_rows,
+                           kSm90StageK, stages, kSm90StageK, int64_t{p->decoded_rows} * kSm90StageK,
                            kSpanOfHalves, rows, &p->tokens);
 }
 
 void set_token_rows(const nvfp4_gemm_desc& g, const Plan& plan, Sm90Params* p) {
-  p->m_padded = static_cast<uint32_t>(decoded_rows(plan));
+  p->decoded_rows = static_cast<uint32_t>(decoded_rows(g, plan));
+  if (!plan.grouped) {
+    p->last_tile_rows =
+        static_cast<uint32_t>(g.m - (plan.tiles_m - 1) * int64_t{plan.variant->tile_tokens});
+  }
   // The rows of all groups are those of one matrix.
   p->batches = plan.grouped ? 1 : static_cast<uint32_t>(g.l);
 }
@@ -460,7 +484,9 @@ nvfp4_status make_params(const Driver& driver, const nvfp4_gemm_desc& g, const P
   p->token_row_bytes = g.a_ld / 2;
   p->token_batch_bytes = g.l > 1 ? g.a_batch_stride / 2 : 0;
   set_token_rows(g, plan, p);
-  p->tokens_repeat = !plan.grouped && tokens_repeat(g);
+  p->sub_tiles_batch_bytes = plan.grouped ? 0 : sub_tiles_batch_bytes(g);
+  // The pre-pass starts after the grids that may write weights.
+  if (plan.prepass_ctas > 0) p->weights_are_static = 1;
   p->whole_tiles = plan.whole;
   p->own_parts = plan.own_parts;
   set_parts(g, plan, p);
@@ -556,6 +582,7 @@ constexpr Family make_family() {
   f.is_plain_gate = sm90_is_plain_gate;
   f.decodes_tokens = true;
   f.packing = NVFP4_PACKING_SM90_1;
+  f.token_packing = NVFP4_PACKING_SM90_TOKENS_1;
   return f;
 }
 

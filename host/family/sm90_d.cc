@@ -29,7 +29,7 @@ constexpr Epilogue kByColumns{3000, 1200, 340}, kGatedGeneral{500, 1250, 85};
 // take.
 bool has_plain_operands(const nvfp4_gemm_desc& g) {
   const auto plain = [&](const Operand& x) {
-    return !x.quantized() || x.layout == NVFP4_SCALE_LAYOUT_128X4;
+    return !x.quantized() || x.packed() || x.layout == NVFP4_SCALE_LAYOUT_128X4;
   };
   return plain(operand_a(g)) && plain(operand_b(g)) && g.k % kScaleTileK == 0 &&
          g.operand_format == NVFP4_OPERAND_FORMAT_NVFP4;

@@ -23,7 +23,8 @@ nvfp4_status check_numbers(const nvfp4_pack_desc& d) {
   NVFP4_TRY(rule_range("k", d.k, kMaxSize));
   NVFP4_TRY(rule_range("l", d.l, kMaxSize));
   NVFP4_TRY(rule_enumerator("packing", d.packing, Enumeration::packing,
-                            every(Enumeration::packing) & ~only(NVFP4_PACKING_NONE)));
+                            every(Enumeration::packing) & ~only(NVFP4_PACKING_NONE) &
+                                ~only(NVFP4_PACKING_SM90_TOKENS_1)));
   NVFP4_TRY(rule_enumerator("format", d.format, Enumeration::operand_format,
                             every(Enumeration::operand_format)));
   NVFP4_TRY(rule_multiple(NVFP4_STATUS_INVALID_VALUE, "k", d.k,

@@ -165,9 +165,10 @@ struct Family {
   // A pre-pass decodes tokens with such scales to bf16.
   bool decodes_tokens = false;
 
-  // ---- packed weights ----
-  // The order of packed weights (NVFP4_PACKING_..) that kernels read on GPUs whose family this is.
-  int32_t packing = NVFP4_PACKING_NONE;
+  // ---- packed operands ----
+  // The order of packed weights (NVFP4_PACKING_..) that kernels read on GPUs whose family this is,
+  // and that of packed tokens, which variants with an activation pre-pass read without it.
+  int32_t packing = NVFP4_PACKING_NONE, token_packing = NVFP4_PACKING_NONE;
   // Whether each of the family's kernels reads both orders, so that packed weights have no entries
   // of their own.
   bool every_kernel_reads_packed = false;

@@ -36,6 +36,11 @@ nvfp4_status refuse_ctas(const CheckedGemm& checked) {
 
 nvfp4_status refuse_variant(const nvfp4_gemm_desc& desc, const Variant& v,
                             const Architecture& arch) {
+  if (!takes_token_packing(v, arch, desc)) {
+    return fail(NVFP4_STATUS_INVALID_VALUE,
+                "variant = \"%s\" decodes tokens itself: a_packing = %s excludes it", v.name,
+                enumerator_name(Enumeration::packing, desc.a_packing));
+  }
   if (!has_scale_maps(desc, v)) {
     return fail(NVFP4_STATUS_INVALID_VALUE,
                 "variant = \"%s\" takes scales whose batches are less than 2^40 bytes apart",
@@ -53,6 +58,17 @@ bool has_kernel(const Architecture& arch, const nvfp4_gemm_desc& desc) {
     if (serves(variant_at(i), arch) && takes_operands(variant_at(i), arch, desc)) return true;
   }
   return false;
+}
+
+nvfp4_status check_token_packing(const nvfp4_gemm_desc& desc, const Architecture& arch) {
+  if (!has_packed_tokens(desc) || arch.family->token_packing == desc.a_packing) {
+    return NVFP4_SUCCESS;
+  }
+  return fail(
+      NVFP4_STATUS_NOT_SUPPORTED,
+      "a_packing = %s: no kernel for compute capability %s reads such tokens; quantize them "
+      "to codes and scales",
+      enumerator_name(Enumeration::packing, desc.a_packing), capability_text(arch.capability).text);
 }
 
 // Looks at all variants that take the operands. If all of them are assembled (proof.h), so that the
@@ -176,6 +192,7 @@ nvfp4_status decide(const CheckedGemm& checked, const Architecture& arch, Choice
   const nvfp4_gemm_desc& desc = *checked.desc;
   if (!has_kernel(arch, desc)) return refuse_operands(desc, arch);
   NVFP4_TRY(check_packing(desc, arch, false));
+  NVFP4_TRY(check_token_packing(desc, arch));
   NVFP4_TRY(check_gate(desc, arch));
   if (checked.forced == nullptr) {
     const Variant* const assembled = first_if_all_are_assembled(arch, desc);

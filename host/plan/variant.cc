@@ -270,8 +270,14 @@ bool adds_own_parts(const nvfp4_gemm_desc& desc, const Architecture& arch, const
   return v.family == arch.family && adds != nullptr && adds(desc, v);
 }
 
+bool takes_token_packing(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc) {
+  return !has_packed_tokens(desc) ||
+         (arch.family->token_packing == desc.a_packing && v.workspace_tokens);
+}
+
 bool is_candidate(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v) {
   return serves(v, arch) && takes_operands(v, arch, desc) && takes_weights(v, arch, desc, false) &&
+         takes_token_packing(v, arch, desc) &&
          (desc.batch_invariant == 0 || is_in_order(v, arch) || adds_own_parts(desc, arch, v)) &&
          has_scale_maps(desc, v);
 }
@@ -319,7 +325,8 @@ const char* name_of(const Asked& asked) {
 
 bool tokens_repeat(const nvfp4_gemm_desc& g) {
   return g.l > 1 && g.a_batch_stride == 0 &&
-         (g.a_type != NVFP4_TYPE_NONE || g.a_scales_batch_stride_bytes == 0);
+         (g.a_type != NVFP4_TYPE_NONE || has_packed_tokens(g) ||
+          g.a_scales_batch_stride_bytes == 0);
 }
 
 int64_t tiles_of_same_tokens(const nvfp4_gemm_desc& g, const Variant& v) {

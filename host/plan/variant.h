@@ -117,6 +117,8 @@ bool has_packed_weights(const nvfp4_gemm_desc& desc);
 // the order that they have.
 bool takes_weights(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc,
                    bool grouped);
+// Whether it reads the tokens in the order that they have.
+bool takes_token_packing(const Variant& v, const Architecture& arch, const nvfp4_gemm_desc& desc);
 
 // Whether each CTA of variant v adds the parts of all K partitions of the batch-invariant problem
 // alone, in the order of the variants that have the flag batch_invariant.

@@ -105,9 +105,10 @@ enum When : uint32_t {
   in_plan = 1 << 12,   // the plan was made with one
   never = 1 << 13,     // reserved
   plain_b = 1 << 14,   // b_packing is NONE
+  plain_a = 1 << 15,   // a_packing is NONE
   // What else there is to say of a field.
-  unread = 1 << 15,  // where a condition does not hold, it is not looked at
-  needed = 1 << 16,  // where all of them hold, it is not NULL
+  unread = 1 << 16,  // where a condition does not hold, it is not looked at
+  needed = 1 << 17,  // where all of them hold, it is not NULL
 };
 
 constexpr Drawn fixed{Drawn::As::fixed, 0, 0, 1}, coin{Drawn::As::coin, 0, 1, 1},

@@ -37,6 +37,9 @@ struct Lines {
 };
 Lines lines_of_cd(const nvfp4_gemm_desc& g);
 
+// Whether the product reads packed tokens; with K = 0 it reads none.
+bool has_packed_tokens(const nvfp4_gemm_desc& g);
+
 // Bytes of an element of NVFP4_TYPE_F16, _BF16 or _F32.
 int64_t bytes_of_type(int32_t type);
 // True if beta is a host value of 0 or -0, so that C is not read.

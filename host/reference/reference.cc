@@ -233,7 +233,8 @@ Matrix batch_of_weights(const nvfp4_gemm_desc& g, const void* codes, const void*
 
 void reference_gemm(const nvfp4_gemm_desc& g) {
   const bool nvfp4 = g.operand_format == NVFP4_OPERAND_FORMAT_NVFP4;
-  if (g.a_type != NVFP4_TYPE_NONE || !nvfp4) return reference_gemm_wide(g);
+  const bool codes = g.a_type == NVFP4_TYPE_NONE && g.a_packing == NVFP4_PACKING_NONE;
+  if (!codes || !nvfp4) return reference_gemm_wide(g);
   Workspace w;
   memset(w.acc[1], 0, sizeof w.acc[1]);
   fill_byte_table(&w.table);

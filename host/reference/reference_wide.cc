@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The reference for operands of a wide range: A in fp16 or bf16, or UE8M0 scales. It computes with
-// exact integers as well.
+// The reference for operands of a wide range: A in fp16 or bf16, packed tokens, or UE8M0 scales. It
+// computes with exact integers as well.
 //
 //   factor   integer * 2^(place + unit): an element of A or B, times its scale
 //     A in 16 bits    |integer| < 2^11, place 0 .. 253, unit -133
+//     A packed        |integer| < 2^11, place 0 .. 253, unit -126
 //     UE4M3 scales    |integer| < 2^22, place 0, unit -10
 //     UE8M0 scales    |integer| <= 12, place 0 .. 254, unit -128
 //   place    the sum over K <= 2^20 of products whose places add up to it stays below 2^53
@@ -18,6 +19,7 @@
 #include "host/base/operand_format.h"
 #include "host/problem/fields.h"
 #include "host/reference/pack/packed_weights.h"
+#include "host/reference/pack/tokens.h"
 #include "host/reference/reference_epilogue.h"
 
 namespace nvfp4 {
@@ -212,6 +214,19 @@ class Halves {
   int64_t ld_;
 };
 
+// One batch of A if A is packed: fp16 times 2^7.
+class Packed {
+ public:
+  Packed(const nvfp4_gemm_desc& g, int64_t batch)
+      : tokens_(static_cast<const uint8_t*>(g.a) + 2 * batch * g.a_batch_stride, g.m, g.k) {}
+
+  int unit() const { return kUnitOfHalves + 7; }
+  Factor at(int64_t row, int64_t k) const { return decode_half(kF16, tokens_.half(row, k)); }
+
+ private:
+  PackedTokens tokens_;
+};
+
 // Number of elements of a row that are decoded at once, for all sums of a tile.
 constexpr int kPanel = 128;
 constexpr int kRows = 4, kColumns = 4;  // size of a tile, whose sums take 64 KB on the stack
@@ -290,7 +305,9 @@ void multiply_batch(const nvfp4_gemm_desc& g, const ReferenceEpilogue& epilogue,
 void reference_gemm_wide(const nvfp4_gemm_desc& g) {
   const ReferenceEpilogue epilogue(g);
   for (int64_t batch = 0; batch < g.l; ++batch) {
-    if (g.a_type == NVFP4_TYPE_NONE) {
+    if (g.a_packing != NVFP4_PACKING_NONE) {
+      multiply_batch(g, epilogue, batch, Packed(g, batch));
+    } else if (g.a_type == NVFP4_TYPE_NONE) {
       multiply_batch(g, epilogue, batch, batch_of_a(g, batch));
     } else {
       multiply_batch(g, epilogue, batch, Halves(g, batch));

@@ -5,6 +5,8 @@
 
 #include "host/base/f32.h"
 #include "host/base/size.h"
+#include "host/plan/family.h"
+#include "host/problem/enumeration.h"
 #include "host/run/enqueue.h"
 #include "kernel/common/scale_tile.h"
 #include "kernel/quantize/params.h"
@@ -139,6 +141,18 @@ QuantizeParams decoding_of(const Operand& from, int64_t batches, void* to) {
   return p;
 }
 
+// Kernels write and read the tokens that the GPU's own products take.
+nvfp4_status check_packing(const Site& site, int32_t packing) {
+  if (packing == NVFP4_PACKING_NONE) return NVFP4_SUCCESS;
+  uint32_t index;
+  NVFP4_TRY(site_architecture(site, &index));
+  if (kArchitectures[index].family->token_packing == packing) return NVFP4_SUCCESS;
+  return fail(NVFP4_STATUS_NOT_SUPPORTED,
+              "packing = %s: no kernel for compute capability %s writes or reads such tokens",
+              enumerator_name(Enumeration::packing, packing),
+              capability_text(site.capability).text);
+}
+
 nvfp4_status find_kernel(const Site& site, QuantizerEntry entry, CUkernel* kernel) {
   uint32_t index;
   NVFP4_TRY(site_architecture(site, &index));
@@ -164,6 +178,7 @@ static_assert(static_cast<int>(kTensorScaleValue) == NVFP4_TENSOR_SCALE_VALUE &&
 nvfp4_status enqueue_quantize(const nvfp4_quantize_desc& desc, void* stream) {
   Site site;
   NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(check_packing(site, desc.packing));
   return enqueue_quantize_on(site, desc, desc.pdl != NVFP4_PDL_OFF, stream);
 }
 
@@ -202,6 +217,7 @@ nvfp4_status enqueue_quantize_on(const Site& site, const nvfp4_quantize_desc& de
 nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream) {
   Site site;
   NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(check_packing(site, desc.packing));
   NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
   const QuantizeParams params = make_params(desc);
   return enqueue(site, entry_of(kQuantizer_dequantize_f16, desc.x_type),
@@ -211,6 +227,7 @@ nvfp4_status enqueue_dequantize(const nvfp4_quantize_desc& desc, void* stream) {
 nvfp4_status enqueue_fused_quantize(const nvfp4_fused_quantize_desc& desc, void* stream) {
   Site site;
   NVFP4_TRY(find_site(&site));
+  NVFP4_TRY(check_packing(site, desc.packing));
   NVFP4_TRY(check_stream(site, static_cast<CUstream>(stream)));
   const FusedParams params = make_params(desc);
   const bool early = desc.pdl != NVFP4_PDL_OFF;

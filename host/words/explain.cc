@@ -254,8 +254,12 @@ void add_forms(const nvfp4_gemm_desc& g, const Plan& plan, bool forced, Text* te
             c.by_sizes ? "; the choice may not depend on M" : "");
 }
 
-// The way in which the kernel gets packed weights, or linear scales.
+// The way in which the kernel gets packed operands, or linear scales.
 void add_scales(const nvfp4_gemm_desc& g, const Plan& plan, Text* text) {
+  if (has_packed_tokens(g)) {
+    text->add("tokens    packed, %s: elements times their scales, in fp16\n",
+              enumerator_name(Enumeration::packing, g.a_packing));
+  }
   if (plan.packed) {
     text->add("weights   packed, %s: codes and scales together\n",
               enumerator_name(Enumeration::packing, g.b_packing));

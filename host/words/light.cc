@@ -28,7 +28,8 @@ Traffic traffic(const nvfp4_gemm_desc& g) {
   const double a_batches = g.a_batch_stride == 0 ? 1 : l;  // 0: one matrix serves every batch
   const double b_batches = g.b_batch_stride == 0 ? 1 : l;
   const double c_batches = g.c_batch_stride == 0 ? 1 : l;
-  const double a_bytes = g.a_type == NVFP4_TYPE_NONE ? quantized : 2;
+  const bool halves = g.a_type != NVFP4_TYPE_NONE || has_packed_tokens(g);
+  const double a_bytes = halves ? 2 : quantized;
   const double matrices = is_gated(g) ? 2 : 1;
   return {a_batches * m * k * a_bytes, matrices * b_batches * n * k * quantized,
           may_read_c(g) ? c_batches * m * n * static_cast<double>(bytes_of_type(g.c_type)) : 0,

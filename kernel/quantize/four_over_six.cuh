@@ -82,7 +82,9 @@ struct Walk {
       : row(place.row), block(place.block), row_step(place.row_step), block_step(0) {}
   __device__ explicit Walk(uint32_t of_row)
       : row(of_row), block(threadIdx.x), row_step(0), block_step(kQuantizeThreads) {}
-  __device__ bool ended(const Nvfp4Matrix& q) const { return row >= q.rows || block >= q.blocks; }
+  __device__ bool ended(const Nvfp4Matrix& q) const {
+    return row >= q.rows || block >= written_blocks(q);
+  }
   __device__ void step() {
     row += row_step;
     block += block_step;
@@ -91,8 +93,9 @@ struct Walk {
 
 template <typename Type>
 __device__ void load_block(const QuantizeParams& p, const Walk& at, float (&x)[kBlock]) {
-  Words<Type> words;
-  words.load(block_at<Type>(p.x, p.x_ld, at.row, at.block), p.nvfp4.vectors != 0);
+  Words<Type> words{};  // zeros beyond K
+  if (at.block < p.nvfp4.blocks)
+    words.load(block_at<Type>(p.x, p.x_ld, at.row, at.block), p.nvfp4.vectors != 0);
   words.values(x);
 }
 

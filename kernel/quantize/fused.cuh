@@ -50,11 +50,14 @@ __device__ void silu_mul(const FusedParams& p) {
   const bool vectors = p.nvfp4.vectors != 0;
   ptx::griddepcontrol_wait();
   const TensorScale t = tensor_scale(p.scale);
-  if (place.block >= p.nvfp4.blocks) return;
+  if (place.block >= written_blocks(p.nvfp4)) return;
+  const bool there = place.block < p.nvfp4.blocks;  // otherwise zeros beyond K
   for (uint32_t row = place.row; row < p.nvfp4.rows; row += place.row_step) {
-    Words<Type> x, y;
-    x.load(block_at<Type>(p.x, p.x_ld, row, place.block), vectors);
-    y.load(block_at<Type>(p.y, p.y_ld, row, place.block), vectors);
+    Words<Type> x{}, y{};
+    if (there) {
+      x.load(block_at<Type>(p.x, p.x_ld, row, place.block), vectors);
+      y.load(block_at<Type>(p.y, p.y_ld, row, place.block), vectors);
+    }
     float z[kBlock];
 #pragma unroll
     for (uint32_t i = 0; i < kBlock; ++i) z[i] = __fmul_rn(silu(x.value(i)), y.value(i));
@@ -132,8 +135,8 @@ __device__ void normed(const FusedParams& p, uint32_t block, const Words<Type>& 
 template <typename Type>
 __device__ void quantize_normed(const FusedParams& p, uint32_t row, uint32_t block,
                                 const Words<Type>& h, float factor, const TensorScale& t) {
-  float z[kBlock];
-  normed(p, block, h, factor, z);
+  float z[kBlock] = {};
+  if (block < p.nvfp4.blocks) normed(p, block, h, factor, z);
   store_result(p, row, block, z, t);
 }
 
@@ -198,14 +201,15 @@ __device__ void rms_norm(const FusedParams& p) {
   const float factor = __frcp_rn(__fsqrt_rn(__fadd_rn(mean, p.epsilon)));
   const bool own = p.scale.source == kTensorScaleRowAmax;
   const TensorScale t = own ? scale_of_normed(p, row, kept, factor) : tensor_scale_of(scale);
+  const uint32_t written = written_blocks(p.nvfp4);
 #pragma unroll
   for (uint32_t i = 0; i < kKept; ++i) {
     const uint32_t block = threadIdx.x + i * kNormThreads;
-    if (block < blocks) quantize_normed(p, row, block, kept[i], factor, t);
+    if (block < written) quantize_normed(p, row, block, kept[i], factor, t);
   }
-  for (uint32_t block = others; block < blocks; block += kNormThreads) {
+  for (uint32_t block = others; block < written; block += kNormThreads) {
     Words<Type> h;
-    h.load(normed_at<Type>(p, row, block), vectors);
+    if (block < blocks) h.load(normed_at<Type>(p, row, block), vectors);
     quantize_normed(p, row, block, h, factor, t);
   }
 }

@@ -5,6 +5,7 @@
 #include "kernel/common/block.cuh"
 #include "kernel/common/operand_format.h"
 #include "kernel/quantize/params.h"
+#include "kernel/quantize/tokens.cuh"
 #include "kernel/quantize/ue8m0.cuh"
 
 namespace nvfp4 {
@@ -123,8 +124,10 @@ __device__ inline void store_codes(uint8_t* to, uint32_t low, uint32_t high, boo
   }
 }
 
+// The lanes of a warp that have a block below written_blocks() call this together.
 __device__ inline void store_block(const Nvfp4Matrix& q, uint32_t row, uint32_t block,
                                    const Block& b) {
+  if (is_packed(q)) return store_token_block(q, row, block, b);
   store_codes(q.codes + row * q.codes_row_bytes + static_cast<int64_t>(block) * (kBlock / 2), b.low,
               b.high, q.vectors != 0);
   q.scales[scale_at(row, block, q.blocks, q.scales_are_tiles != 0)] = static_cast<uint8_t>(b.scale);

@@ -40,7 +40,7 @@ struct TensorScaleParams {
 
 // The NVFP4 form of a matrix [rows][16 * blocks].
 struct Nvfp4Matrix {
-  uint8_t* codes;
+  uint8_t* codes;  // packed tokens if there are no scales (tokens.cuh)
   int64_t codes_row_bytes;
   uint8_t* scales;
   uint32_t rows, blocks;

@@ -42,17 +42,18 @@ namespace nvfp4 {
 
 // ---- Quantize ----------------------------------------------------------------------------------
 
-// Handles a thread's blocks, the first of which is being loaded into `next`. Each kind of scales
-// has a loop of its own, otherwise the loop would need the registers of both.
+// Handles a thread's blocks, the first of which is being loaded into `next`. A block beyond K is
+// one of zeros. Each kind of scales has a loop of its own, otherwise the loop would need the
+// registers of both.
 template <typename Type, typename Store>
 __device__ void each_block(const QuantizeParams& p, const Place& place, Words<Type>& next,
                            const Store& store) {
-  const bool vectors = p.nvfp4.vectors != 0;
+  const bool vectors = p.nvfp4.vectors != 0, there = place.block < p.nvfp4.blocks;
   for (uint32_t row = place.row; row < p.nvfp4.rows;) {
     float x[kBlock];
     next.values(x);
     const uint32_t next_row = row + place.row_step;
-    if (next_row < p.nvfp4.rows) {
+    if (there && next_row < p.nvfp4.rows) {
       next.load(block_at<Type>(p.x, p.x_ld, next_row, place.block), vectors);
     }
     store(row, x);
@@ -66,7 +67,7 @@ __device__ void quantize(const QuantizeParams& p) {
   const Place place;
   const bool vectors = p.nvfp4.vectors != 0, there = place.block < p.nvfp4.blocks;
   ptx::griddepcontrol_wait();
-  Words<Type> next;
+  Words<Type> next{};
   if (there && place.row < p.nvfp4.rows) {
     next.load(block_at<Type>(p.x, p.x_ld, place.row, place.block), vectors);
   }
@@ -77,7 +78,7 @@ __device__ void quantize(const QuantizeParams& p) {
     });
   }
   const TensorScale t = tensor_scale(p.scale);
-  if (!there) return;
+  if (place.block >= written_blocks(p.nvfp4)) return;
   each_block<Type>(p, place, next, [&](uint32_t row, const float(&x)[kBlock]) {
     const bool of_row = is_of_rows(p.scale);
     const TensorScale its = of_row ? tensor_scale_of(scale_of_row(p.scale, row)) : t;
@@ -155,6 +156,18 @@ __device__ void dequantize_block(const QuantizeParams& p, uint64_t batch, uint32
   x.store(block_at<Type>(p.x, p.x_ld, to, block), q.vectors != 0);
 }
 
+// A block of packed tokens.
+template <typename Type>
+__device__ void dequantize_tokens(const QuantizeParams& p, uint32_t row, uint32_t block, float t) {
+  Words<Type> x{};
+#pragma unroll
+  for (uint32_t i = 0; i < kBlock; ++i) {
+    const float value = __fmul_rn(token_value(p.nvfp4, row, block, i), t);
+    x.word[i / Type::kPerWord] |= Type::round(value) << i % Type::kPerWord * 16;
+  }
+  x.store(block_at<Type>(p.x, p.x_ld, row, block), p.nvfp4.vectors != 0);
+}
+
 template <typename Type>
 __device__ void dequantize(const QuantizeParams& p) {
   ptx::griddepcontrol_launch_dependents();
@@ -168,7 +181,11 @@ __device__ void dequantize(const QuantizeParams& p) {
     const uint64_t batch = p.batches == 1 ? 0 : at / q.rows;
     const uint32_t row = static_cast<uint32_t>(at - batch * q.rows);
     const float t = is_of_rows(p.scale) ? scale_of_row(p.scale, row) : of_all;
-    dequantize_block<Type>(p, batch, row, place.block, at, t);
+    if (is_packed(q)) {
+      dequantize_tokens<Type>(p, row, place.block, t);
+    } else {
+      dequantize_block<Type>(p, batch, row, place.block, at, t);
+    }
   }
 }
 

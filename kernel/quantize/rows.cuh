@@ -30,7 +30,7 @@ __device__ void quantize_rows(const FusedParams& p) {
   const uint32_t row = blockIdx.x, blocks = p.nvfp4.blocks;
   ptx::griddepcontrol_wait();
   constexpr uint32_t kKept = kKeptOfRow<Type::kBytes>;
-  float kept[kKept][kBlock];
+  float kept[kKept][kBlock] = {};  // zeros beyond K
   uint32_t largest = 0;
 #pragma unroll
   for (uint32_t i = 0; i < kKept; ++i) {
@@ -48,14 +48,15 @@ __device__ void quantize_rows(const FusedParams& p) {
     largest = largest_finite_of(z, largest);
   }
   const TensorScale t = make_scale_of_row(p.scale, row, largest);
+  const uint32_t written = written_blocks(p.nvfp4);
 #pragma unroll
   for (uint32_t i = 0; i < kKept; ++i) {
     const uint32_t block = threadIdx.x + i * blockDim.x;
-    if (block < blocks) store_block(p.nvfp4, row, block, quantize_block(kept[i], t));
+    if (block < written) store_block(p.nvfp4, row, block, quantize_block(kept[i], t));
   }
-  for (uint32_t block = others; block < blocks; block += blockDim.x) {
-    float z[kBlock];
-    load_row_block<Type>(p, row, block, z);
+  for (uint32_t block = others; block < written; block += blockDim.x) {
+    float z[kBlock] = {};
+    if (block < blocks) load_row_block<Type>(p, row, block, z);
     store_block(p.nvfp4, row, block, quantize_block(z, t));
   }
 }

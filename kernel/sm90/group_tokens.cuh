@@ -75,7 +75,7 @@ __device__ inline void decode_group_piece(const Sm90Params& p, uint32_t row, uin
   decode_token_piece(load_token_piece<true>(p, 0, row, stage, j), chunks);
   deal_out_chunks(j, chunks);
   if (!there) return;
-  const uint64_t place = static_cast<uint64_t>(stage) * p.m_padded + number;
+  const uint64_t place = static_cast<uint64_t>(stage) * p.decoded_rows + number;
   uint8_t* out = static_cast<uint8_t*>(p.token_sub_tiles) +
                  (place * (kSm90StageK / kScaleTileK) + j / 2) * kTokenRowBytes;
 #pragma unroll
@@ -101,7 +101,7 @@ __device__ inline void decode_group_tokens(const Sm90Params& p, const GroupParam
   const uint32_t stages = (p.k + kSm90StageK - 1) / kSm90StageK;
 #pragma unroll 1
   for (uint32_t piece = blockIdx.x;; piece += gridDim.x) {
-    const uint32_t rows = min(ptx::ld_shared_b32(rows_at), p.m_padded);
+    const uint32_t rows = min(ptx::ld_shared_b32(rows_at), p.decoded_rows);
     if (piece >= (rows + kTokenKernelRows - 1) / kTokenKernelRows * stages) return;
     const uint32_t of_rows = piece / stages;
     const uint32_t number = of_rows * kTokenKernelRows + threadIdx.x / kPiecesPerStage;

@@ -331,7 +331,7 @@ __device__ void load_or_decode_listed_tokens(Cta90<Tile> cta, uint32_t lane) {
     auto at = RingPosition<Tile::kSlots>::at(number * slots);
     __syncwarp();  // all have read it
     if (leads) give_back_listed(cta, number);
-    if (from + rows > cta.p.m_padded) {
+    if (from + rows > cta.p.decoded_rows) {
       decode_tokens_of_listed(cta, number, rows, lane, at);
     } else if (leads) {
       load_tokens_of_listed(cta, number, from, rows, at);

@@ -93,7 +93,7 @@ constexpr uint32_t kLinearStagesAhead = Tile::kStages - Tile::kGroups;
 // reads.
 template <typename Tile>
 __device__ void load_linear_stages(Cta90<Tile> cta, bool leads, uint32_t lane) {
-  if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
+  if (cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
   RingPosition<Tile::kStages> arrived, at;
   at.parity = 1;  // the first round finds every stage empty
   uint32_t asked = 0;

@@ -149,8 +149,6 @@ __device__ uint32_t first_stages(const Cta90<Tile>& cta) {
 }
 
 // Runs before anything else in the CTA: the first loads are issued as soon as their barriers exist.
-// With tokens in the workspace the previous grid is nvfp4_tokens_sm90, which starts after the grids
-// that may write weights.
 template <typename Tile>
 __device__ void start_weights(const Cta90<Tile>& cta) {
   static_assert(Tile::kStagesAhead < Tile::kStages);
@@ -163,7 +161,7 @@ __device__ void start_weights(const Cta90<Tile>& cta) {
   if (!Tile::kPlain) ptx::mbarrier_init(cta.k_tail_full(), 1);
   publish_barriers();
   note_clock(kClock_first_load);
-  if (!Tile::kWorkspaceTokens && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
+  if (cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
 #pragma unroll 1
   for (uint32_t i = 0; i < first_stages(cta); ++i) load_stage(cta, i, i);
   init_stage_barriers(cta, Tile::kStagesFirst, Tile::kStages);
@@ -209,22 +207,31 @@ __device__ void wait_for_slot(const Cta90<Tile>& cta, const RingPosition<Tile::k
   ptx::mbarrier_wait(cta.tokens_empty(at.stage), at.parity ^ 1);
 }
 
+// Tokens in fp16 that the pre-pass or a quantizer has put in order: a slab of all M rows for each
+// 64 elements of K (tokens_kernel.cuh).
 template <typename Tile>
 __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlots>& at) {
   const Sm90Params& p = cta.p;
-  constexpr uint32_t kStageTokenBytes = Tile::kSlotsPerStage * Tile::kSlotBytes;
-  const uint32_t stages = (cta.k_steps + Tile::kSteps - 1) / Tile::kSteps;
-  const uint32_t batch = p.tokens_repeat != 0 ? 0 : cta.tile.batch;
-  const uint64_t stage_of_batch = static_cast<uint64_t>(batch) * stages + cta.stage_begin;
+  const uint32_t first = cta.tile.token_tile * Tile::kTokens;
+  const uint32_t bytes = min(p.m - first, Tile::kTokens) * kTokenRowBytes;
+  const uint64_t slab = static_cast<uint64_t>(p.m) * kTokenRowBytes;
   const uint8_t* from = static_cast<const uint8_t*>(p.token_sub_tiles) +
-                        (stage_of_batch * p.tiles_m + cta.tile.token_tile) * kStageTokenBytes;
-  const uint64_t next = static_cast<uint64_t>(p.tiles_m * cta.blocks_apart()) * kStageTokenBytes;
-  for (uint32_t i = 0; i < cta.count; ++i, from += next) {
+                        cta.tile.batch * p.sub_tiles_batch_bytes +
+                        cta.stage_begin * Tile::kSteps * slab + first * uint64_t{kTokenRowBytes};
+  const uint64_t passed_over = (cta.blocks_apart() - 1) * Tile::kSteps * slab;
+  for (uint32_t i = 0; i < cta.count; ++i, from += passed_over) {
+#pragma unroll 1
     for (uint32_t slot = 0; slot < Tile::kSlotsPerStage; ++slot, at.advance()) {
       wait_for_slot(cta, at);
-      ptx::mbarrier_arrive_expect_tx(cta.tokens_full(at.stage), Tile::kSlotBytes);
-      ptx::cp_async_bulk(cta.tokens(at.stage), from + slot * Tile::kSlotBytes, Tile::kSlotBytes,
-                         cta.tokens_full(at.stage), ptx::kEvictLast);
+      const uint32_t bar = cta.tokens_full(at.stage);
+      ptx::mbarrier_arrive_expect_tx(bar, bytes * Tile::kSlotSteps);
+      // Unrolled, ptxas of CUDA 13.0 adds 2 slabs by a shift of 32 bits, whose upper half is not
+      // set.
+#pragma unroll 1
+      for (uint32_t step = 0; step < Tile::kSlotSteps; ++step, from += slab) {
+        ptx::cp_async_bulk(cta.tokens(at.stage) + step * Tile::kSubTileBytes, from, bytes, bar,
+                           ptx::kEvictLast);
+      }
     }
   }
 }
@@ -259,6 +266,22 @@ __device__ void clear_rows_beyond_box(const Cta90<Tile>& cta, uint32_t thread) {
   }
   ptx::fence_proxy_async_shared_cta();
   ptx::named_barrier_sync<kConsumerBarrier, 32 * Tile::kConsumerWarps>();
+}
+
+// `threads` consumers zero the rows that no load for the last token tile writes, before the first
+// load, since loads for other tiles write them.
+template <typename Tile>
+__device__ void clear_rows_beyond_m(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
+  constexpr uint32_t kRows = Tile::kSlots * Tile::kSlotSteps * Tile::kTokens, kThreadsPerRow = 8;
+  const uint32_t rows = cta.p.last_tile_rows;
+  if (rows == Tile::kTokens) return;
+  const uint32_t to = cta.tokens(0) + thread % kThreadsPerRow * 16;
+#pragma unroll 1
+  for (uint32_t row = thread / kThreadsPerRow; row < kRows; row += threads / kThreadsPerRow) {
+    if (row % Tile::kTokens < rows) continue;
+    ptx::st_shared_v4_b32(to + row * kTokenRowBytes, make_uint4(0, 0, 0, 0));
+  }
+  ptx::fence_proxy_async_shared_cta();
 }
 
 // Loads token sub-tiles straight from A. TMA writes zeros beyond K, and beyond M in the last of

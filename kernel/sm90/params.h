@@ -32,26 +32,27 @@ constexpr uint32_t kTokenKernelCtasPerSm = 8;       // that decode rows of group
 constexpr uint32_t kGroupTokensSharedBytes = 1024;  // of such a CTA, as ptxas aligns them
 constexpr uint32_t kSm90MostEvenParts = 4;          // of a tile of even shares
 constexpr uint32_t kSm90NonceShift = 16;       // in a word of arrivals, above the mask of parts
+constexpr uint32_t kTokenUnitBytes = 512;      // 256 elements of a token in fp16
 constexpr uint32_t kTokenBytesPerThread = 64;  // bytes of the workspace: 32 elements
 
 struct Sm90Params {
 #include "kernel/common/params.def"
   const uint8_t* token_codes;
   int64_t token_row_bytes, token_batch_bytes;
-  void* token_sub_tiles;  // fp16 tokens, in the caller's workspace (tokens_kernel.cuh)
+  void* token_sub_tiles;  // fp16 tokens, in the caller's workspace or packed (tokens_kernel.cuh)
   uint32_t whole_tiles;   // with split-K: the first tiles, which one CTA computes alone
   uint32_t batches;  // members up to here are read before the first load: one line of constants
   EpilogueParams epilogue;
   uint16_t weight_scales_linear;  // 1: row after row; otherwise 128x4 tiles
   uint8_t token_scales_linear;
   uint8_t weight_format;  // an OperandFormatNumber
-  // M rounded up to the token tile; of groups the rows that the workspace holds (group_tokens.cuh).
-  uint32_t m_padded;
+  uint32_t decoded_rows;  // M; of groups the rows that the workspace holds (group_tokens.cuh)
+  uint32_t last_tile_rows;  // of the last token tile, if not grouped
   // Even shares (sums/even.cuh); even_each is 0 if there are none. The tiles from whole_tiles on
   // have their k-blocks counted on from tile to tile. Each CTA takes even_each of them, and the
   // first even_more CTAs one more.
   uint32_t even_each, even_more;
-  uint32_t tokens_repeat;  // 1: all batches have the same tokens, once in the workspace
+  int64_t sub_tiles_batch_bytes;  // 0: all batches have the same tokens
   // Parts of K that a CTA adds alone, in the order in which a cluster of so many CTAs with tiles of
   // four groups adds them (sums/parts.cuh). 0 where the entry has none.
   uint32_t own_parts;

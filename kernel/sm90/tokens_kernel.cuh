@@ -88,9 +88,9 @@ __device__ inline void deal_out_chunks(uint32_t j, uint4 (&chunks)[4]) {
 }
 
 // One thread per piece. A CTA takes 16 rows of a k-block, [batch][k-block][16 rows]. The workspace
-// has sub-tiles as [batch][k-block][token tile][4][row of the tile], so a tile's part of a k-block
-// is contiguous. Indices of k-blocks have 32 bits: a 64-bit division takes longer than everything
-// else here.
+// then has what NVFP4_PACKING_SM90_TOKENS_1 is (docs/packing.md): [batch][slab][row] of 128 bytes,
+// so a tile's part of a slab is contiguous, whatever the tile. Indices of k-blocks have 32 bits: a
+// 64-bit division takes longer than everything else here.
 __device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
   // This launch is never programmatic (host/run/launch.cc), so earlier grids have ended. Tokens may
   // be read, and the GEMM may load weights beside this grid.
@@ -100,7 +100,7 @@ __device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
   static_assert(kRows == kTokenKernelThreads / kPiecesPerStage);
   constexpr uint32_t kSubTiles = kSm90StageK / kScaleTileK;
   const uint32_t stages = (p.k + kSm90StageK - 1) / kSm90StageK;
-  const uint32_t ctas_per_stage = p.m_padded / kRows;
+  const uint32_t ctas_per_stage = (p.m + kRows - 1) / kRows;
   const uint32_t stage_of_batch = blockIdx.x / ctas_per_stage;
   const uint32_t j = threadIdx.x % kPiecesPerStage;
   const uint32_t row =
@@ -113,12 +113,9 @@ __device__ inline void decode_tokens_to_workspace(const Sm90Params& p) {
                                                 : load_token_piece<true>(p, batch, row, stage, j),
                      chunks);
   deal_out_chunks(j, chunks);
-  const uint32_t tile_rows = p.tiles_m == 1 ? p.m_padded : p.m_padded / p.tiles_m;
-  const uint32_t tile = p.tiles_m == 1 ? 0 : row / tile_rows;
-  const uint64_t sub_tile =
-      (static_cast<uint64_t>(stage_of_batch) * p.tiles_m + tile) * kSubTiles + j / 2;
-  uint8_t* out = static_cast<uint8_t*>(p.token_sub_tiles) +
-                 (sub_tile * tile_rows + row - tile * tile_rows) * kTokenRowBytes;
+  if (row >= p.m) return;
+  const uint64_t slab = static_cast<uint64_t>(stage_of_batch) * kSubTiles + j / 2;
+  uint8_t* out = static_cast<uint8_t*>(p.token_sub_tiles) + (slab * p.m + row) * kTokenRowBytes;
   const uint32_t swizzle = row % 8;  // of the tile's row too, since a tile has a multiple of 8
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {

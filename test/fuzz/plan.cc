@@ -46,9 +46,13 @@ void add_fields(fuzz::Input& input, nvfp4_gemm_desc& g) {
   if (below(2) || g.b_tensor_scale_columns != 0) g.b_tensor_scale = floats(input);
   if (below(2)) g.a_tensor_scale = floats(input);
   if (g.a_tensor_scale != nullptr) g.a_tensor_scale_rows = below(2);
-  if (g.scalar_mode == NVFP4_SCALARS_HOST) return;
-  g.alpha_device = floats(input);
-  if (g.c_type != 0) g.beta_device = floats(input);
+  if (g.scalar_mode != NVFP4_SCALARS_HOST) {
+    g.alpha_device = floats(input);
+    if (g.c_type != 0) g.beta_device = floats(input);
+  }
+  if (g.a_type != NVFP4_TYPE_NONE || below(4) != 1) return;
+  g.a_packing = NVFP4_PACKING_SM90_TOKENS_1;
+  g.a_scales = nullptr, g.a_ld = 0, g.a_batch_stride = g.a_batch_stride / 256 * 256;
 }
 
 nvfp4_gemm_desc problem(fuzz::Input& input) {
@@ -99,8 +103,11 @@ void check_extents(const nvfp4_gemm_desc& g) {
   fuzz::expect(last(g.d, lines, g.d_ld, length, g.d_batch_stride, d_bits) <= limit,
                "D ends too far");
   if (g.k == 0) return;
-  const int a_bits = g.a_type == NVFP4_TYPE_NONE ? 4 : 16;
-  fuzz::expect(last(g.a, g.m, g.a_ld, g.k, g.a_batch_stride, a_bits) <= limit, "A ends too far");
+  const bool packed = g.a_packing != NVFP4_PACKING_NONE;
+  const int a_bits = g.a_type == NVFP4_TYPE_NONE && !packed ? 4 : 16;
+  const int64_t a_row = packed ? (g.k + 255) / 256 * 256 : g.k;
+  fuzz::expect(last(g.a, g.m, packed ? a_row : g.a_ld, a_row, g.a_batch_stride, a_bits) <= limit,
+               "A ends too far");
   fuzz::expect(last(g.b, g.n, g.b_ld, g.k, g.b_batch_stride, 4) <= limit, "B ends too far");
 }
 
@@ -127,9 +134,12 @@ void check_plan(const nvfp4_gemm_desc& g, int32_t capability) {
   const bool known = served && nvfp4::find_variant(g.variant, &asked) == NVFP4_SUCCESS;
   const nvfp4::Variant* const forced = asked.variant;
   const bool foreign = known && forced != nullptr && !nvfp4::serves(*forced, again.arch());
-  const bool excluded = forced != nullptr && (forced->a_type != g.a_type ||
-                                              (g.batch_invariant != 0 && !forced->batch_invariant));
-  const bool no_kernel = g.a_type != NVFP4_TYPE_NONE && capability != 90;
+  const bool packed = g.a_packing != NVFP4_PACKING_NONE && g.k > 0;
+  const bool excluded =
+      forced != nullptr &&
+      (forced->a_type != g.a_type || (g.batch_invariant != 0 && !forced->batch_invariant) ||
+       (packed && !forced->workspace_tokens));
+  const bool no_kernel = (g.a_type != NVFP4_TYPE_NONE || packed) && capability != 90;
   const bool huge = status == NVFP4_STATUS_LIMIT && may_be_too_large(g, capability);
   fuzz::expect(
       (status == NVFP4_SUCCESS) == (served && !foreign && !excluded && !no_kernel && !huge),

@@ -129,7 +129,8 @@ struct Problem {
     p.tiles_m = (tokens + tile - 1) / tile, p.tiles_n = (weights + 127) / 128;
     p.alpha = 2;
     p.batches = p.split = 1;
-    p.m_padded = p.tiles_m * tile;
+    p.decoded_rows = p.m;
+    p.weights_are_static = 1;
     p.epilogue.d_type = nvfp4::kTypeF16;
     p.epilogue.d_row = weights, p.epilogue.d_column = 1;
     p.epilogue.columns_a_factor = weights;
@@ -185,7 +186,7 @@ void launch_wgmma(Problem& problem, const support::Module& module) {
   using Tile = nvfp4::Sm90WideTile<128, tile>;
   constexpr uint32_t stages = (depth + Tile::kK - 1) / Tile::kK;
   constexpr uint32_t block = nvfp4::kTokenKernelThreads;
-  const uint32_t rows = stages * problem.p.m_padded;
+  const uint32_t rows = stages * ((tokens + 15) / 16 * 16);
   problem.p.token_sub_tiles =
       reinterpret_cast<void*>(problem.space.memory(rows * Tile::kSteps * nvfp4::kTokenRowBytes));
   problem.run(module, "nvfp4_tokens_sm90", (rows * 8 + block - 1) / block, block, 0, problem.p);

@@ -171,7 +171,7 @@ TEST_CASE("arguments of what is fused with quantization are refused by rule") {
   REFUSED(norm, q.tensor_scale_mode = NVFP4_TENSOR_SCALE_ROW_AMAX, NVFP4_STATUS_NULL_POINTER,
           "tensor_scale_device");
   REFUSED(norm, q.pdl = 2, NVFP4_STATUS_INVALID_ENUM, "pdl");
-  REFUSED(norm, q.reserved[0] = 1, NVFP4_STATUS_INVALID_VALUE, "reserved[0] = 1");
+  REFUSED(norm, q.packing = NVFP4_PACKING_SM90_1, NVFP4_STATUS_INVALID_ENUM, "packing = ");
   REFUSED(norm, q.format = 3, NVFP4_STATUS_INVALID_ENUM, "format = 3");
   REFUSED(norm, q.scale_rule = -1, NVFP4_STATUS_INVALID_ENUM, "scale_rule = -1");
   REFUSED(norm, q.tensor_scale = 0, NVFP4_STATUS_INVALID_VALUE, "tensor_scale = 0");

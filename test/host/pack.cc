@@ -100,7 +100,7 @@ TEST_CASE("packed weights take whole units of 64 rows and 64 of K", "[pack]") {
   CHECK(bytes(64, 64, 3) == 0);
   CHECK(bytes(INT64_MAX, 1 << 20, NVFP4_OPERAND_FORMAT_NVFP4) == 0);
   CHECK(nvfp4_packed_bytes(64, 64, NVFP4_PACKING_NONE, NVFP4_OPERAND_FORMAT_NVFP4) == 0);
-  CHECK(nvfp4_packed_bytes(64, 64, 3, NVFP4_OPERAND_FORMAT_NVFP4) == 0);
+  CHECK(nvfp4_packed_bytes(64, 64, 4, NVFP4_OPERAND_FORMAT_NVFP4) == 0);
 }
 
 TEST_CASE("packed weights of 10.x take whole tiles of scales with their codes", "[pack]") {
@@ -282,7 +282,8 @@ const Rule kRules[] = {
     {"k of MXFP4", WITH(d.k = 48, d.format = 1), kInvalid, "k = 48 is not a multiple of 32"},
     {"l", WITH(d.l = -3), kInvalid, "l = -3 is negative"},
     {"packing none", WITH(d.packing = 0), kNoSuch, "packing = NVFP4_PACKING_NONE is not one of NVFP4_PACKING_SM90_1"},
-    {"packing 3", WITH(d.packing = 3), kNoSuch, "packing = 3 is not one of NVFP4_PACKING_SM90_1"},
+    {"packing of tokens", WITH(d.packing = 3), kNoSuch, "packing = NVFP4_PACKING_SM90_TOKENS_1 is not one of NVFP4_PACKING_SM90_1"},
+    {"packing 4", WITH(d.packing = 4), kNoSuch, "packing = 4 is not one of NVFP4_PACKING_SM90_1"},
     {"format 3", WITH(d.format = 3), kNoSuch, "format = 3 is not one of"},
     {"scale_layout unset", WITH(d.scale_layout = 0), kNoSuch, "scale_layout = NVFP4_SCALE_LAYOUT_UNSET"},
     {"reserved", WITH(d.reserved[0] = 1), kInvalid, "reserved[0] = 1 must be 0"},
@@ -392,7 +393,8 @@ const ProductRule kProductRules[] = {
     {"one matrix for all", PRODUCT(g.b_batch_stride = 0), NVFP4_STATUS_NOT_SUPPORTED, "b_packing = "},
     {"a layout of scales", PRODUCT(g.b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR), NVFP4_STATUS_NOT_SUPPORTED, "b_packing = "},
     {"a stride of scales", PRODUCT(g.b_scales_batch_stride_bytes = 3), NVFP4_STATUS_NOT_SUPPORTED, "b_packing = "},
-    {"b_packing 3", PRODUCT(g.b_packing = 3), kNoSuch, "b_packing = 3 is not one of NVFP4_PACKING_NONE, NVFP4_PACKING_SM90_1"},
+    {"b_packing of tokens", PRODUCT(g.b_packing = 3), kNoSuch, "b_packing = NVFP4_PACKING_SM90_TOKENS_1 is not one of NVFP4_PACKING_NONE, NVFP4_PACKING_SM90_1"},
+    {"b_packing 4", PRODUCT(g.b_packing = 4), kNoSuch, "b_packing = 4 is not one of NVFP4_PACKING_NONE, NVFP4_PACKING_SM90_1"},
     {"b_packing -1", PRODUCT(g.b_packing = -1), kNoSuch, "b_packing = -1 is not one of"},
     {"b_ld", PRODUCT(g.b_ld = 256), kInvalid, "b_ld = 256 must be 0 where b_packing = NVFP4_PACKING_SM90_1"},
     {"b_scales", PRODUCT(g.b_scales = address(0x600000000000)), kInvalid, "b_scales = 0x600000000000 must be NULL where b_packing = NVFP4_PACKING_SM90_1"},

@@ -136,9 +136,9 @@ std::string complaint_sm90(Desc g, const char* variant, Tally* tally) {
   if (g.a_type != NVFP4_TYPE_NONE && no_such_code) return "this kernel has not this split";
   if (plan.split > 1 && plan.split > (g.k + 255) / 256) return "a part of K is empty";
   const nvfp4::Variant& v = *plan.variant;
-  const Wide rows = Wide(plan.tiles_m) * v.tile_tokens;
   const Wide matrices = nvfp4::tokens_repeat(g) ? 1 : g.l;
-  const Wide bytes = v.workspace_tokens ? rows * ((g.k + 255) / 256 * 256) * 2 * matrices : 0;
+  const Wide tokens = Wide(g.m) * ((g.k + 255) / 256 * 256) * 2 * matrices;
+  const Wide bytes = v.workspace_tokens && g.a_packing == NVFP4_PACKING_NONE ? tokens : 0;
   // Even shares: 132 CTAs and the tiles that fill no whole wave have so many parts at most.
   const Wide parts = plan.even ? 131 + tiles_of(g, v) % 132 : 0;
   const Wide words = plan.even ? tiles_of(g, v) % 132 : 0;  // one for each tile that is shared

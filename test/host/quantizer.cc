@@ -70,7 +70,10 @@ TEST_CASE("numbers of the device's quantizer are checked before its addresses") 
   check(CHANGED(valid, format, 3), NVFP4_STATUS_INVALID_ENUM, "format = 3");
   check(CHANGED(valid, scale_rule, 4), NVFP4_STATUS_INVALID_ENUM, "scale_rule = 4");
   check(CHANGED(valid, pdl, NVFP4_PDL_ON_STATIC_WEIGHTS), NVFP4_STATUS_INVALID_ENUM, "pdl");
-  check(CHANGED(valid, reserved[0], 5), NVFP4_STATUS_INVALID_VALUE, "reserved[0] = 5");
+  check(CHANGED(valid, packing, NVFP4_PACKING_SM90_1), NVFP4_STATUS_INVALID_ENUM,
+        "packing = NVFP4_PACKING_SM90_1 is not one of NVFP4_PACKING_NONE, "
+        "NVFP4_PACKING_SM90_TOKENS_1");
+  check(CHANGED(valid, packing, 4), NVFP4_STATUS_INVALID_ENUM, "packing = 4");
   check(CHANGED(valid, tensor_scale, 0), NVFP4_STATUS_INVALID_VALUE, "tensor_scale = 0");
   check(CHANGED(valid, tensor_scale, std::numeric_limits<float>::infinity()),
         NVFP4_STATUS_INVALID_VALUE, "tensor_scale");

@@ -42,8 +42,8 @@ class GemmDesc(ctypes.Structure):
         *[(name, c_int32) for name in (
             "a_scale_layout", "b_scale_layout", "d_scale_layout", "c_type", "d_type", "bias_type",
             "scalar_mode", "activation", "pdl", "operand_format", "a_type", "cd_order", "bias_axis",
-            "batch_invariant", "a_tensor_scale_rows", "d_scale_rule", "b_packing")],
-        ("reserved", c_int32 * 1),
+            "batch_invariant", "a_tensor_scale_rows", "d_scale_rule", "b_packing",
+            "a_packing")],
         *[(name, c_void_p) for name in (
             "d_amax", "d_row_amax", "b2", "b2_scales", "b2_tensor_scale", "bias2",
             "alpha2_device")],

@@ -28,6 +28,7 @@ bool holds(const nvfp4_gemm_desc& g, uint32_t when) {
          !(asks(rows::b_factors) && g.b_tensor_scale == nullptr) &&
          !(asks(rows::gated) && g.b2 == nullptr) &&
          !(asks(rows::plain_b) && g.b_packing != NVFP4_PACKING_NONE) &&
+         !(asks(rows::plain_a) && g.a_packing != NVFP4_PACKING_NONE) &&
          !(asks(rows::silu) && g.activation != NVFP4_ACTIVATION_SILU) && !asks(rows::never);
 }
 
@@ -43,7 +44,7 @@ bool is_asked_for(const GemmField& field) {
 // What operands and launch are: products that differ in these alone have the same epilogue.
 bool is_of_epilogue(const GemmField& field) {
   for (const char* other : {"alpha", "a_scale_layout", "b_scale_layout", "operand_format", "a_type",
-                            "b_packing", "pdl", "batch_invariant"})
+                            "b_packing", "a_packing", "pdl", "batch_invariant"})
     if (is_named(field, other)) return false;
   return is_asked_for(field) || field.kind == Kind::count || field.kind == Kind::number ||
          (field.kind >= Kind::enumeration && field.kind <= Kind::whole);

@@ -2,6 +2,7 @@
 #include "tools/harness/operand.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "tools/harness/formats.h"
@@ -101,6 +102,30 @@ std::vector<uint8_t> Operand::packed(int32_t packing) const {
   desc.packed = out.data(), desc.packed_batch_stride_bytes = int64_t(matrix);
   if (nvfp4_pack_weights_host(&desc) != NVFP4_SUCCESS) throw std::runtime_error(nvfp4_last_error());
   return out;
+}
+
+// Place by place: which element of which row is there (docs/packing.md)?
+std::vector<uint8_t> Operand::packed_tokens() const {
+  std::vector<uint16_t> out;
+  const int64_t slabs = (k + 255) / 256 * 4;
+  for (int64_t batch = 0; batch < l; ++batch)
+    for (int64_t slab = 0; slab < slabs; ++slab)
+      for (int64_t row = 0; row < rows; ++row)
+        for (int64_t place = 0; place < 64; ++place) {  // of an fp16 in the row's 128 bytes
+          const int64_t chunk = (place / 8) ^ (row % 8);
+          const int64_t of_eight = chunk % 4 + place % 2 * 4;
+          const int64_t eight = slab % 4 * 2 + chunk / 4;
+          const int64_t at = slab / 4 * 256 + place % 8 / 2 * 64 + eight * 8 + of_eight;
+          if (at >= k) {
+            out.push_back(0);
+            continue;
+          }
+          const uint8_t byte = scale(batch, row, at / 16);
+          const double value = e2m1_value(code(batch, row, at)) * scale_value(byte) / 128;
+          const uint16_t sign = code(batch, row, at) < 8 ? 0 : 0x8000;
+          out.push_back(std::isnan(value) ? 0x7FFF : f16_bits(std::fabs(value)) | sign);
+        }
+  return bytes_of(out.data(), out.size());
 }
 
 std::vector<uint8_t> Operand::interleaved_scales(uint8_t poison) const {

@@ -92,6 +92,9 @@ struct Operand {
   int64_t packed_stride(int32_t packing) const {
     return support::packed_stride(rows, k, packing, format);
   }
+  // The same for tokens, in NVFP4_PACKING_SM90_TOKENS_1.
+  std::vector<uint8_t> packed_tokens() const;
+  int64_t packed_tokens_stride() const { return rows * ((k + 255) / 256) * 256; }
 
   // The scales in 128x4 tiles, each byte that belongs to no element holding `poison`.
   std::vector<uint8_t> interleaved_scales(uint8_t poison) const;

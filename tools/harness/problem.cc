@@ -357,6 +357,10 @@ nvfp4_gemm_desc make_desc(const Problem& p, int32_t scale_layout) {
     g.b_ld = g.b_scales_batch_stride_bytes = 0, g.b_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
     g.b_batch_stride = p.b.packed_stride(p.b_packing);
   }
+  if (p.a_packing != NVFP4_PACKING_NONE) {
+    g.a_ld = g.a_scales_batch_stride_bytes = 0, g.a_scale_layout = NVFP4_SCALE_LAYOUT_UNSET;
+    g.a_batch_stride = p.a.packed_tokens_stride();
+  }
   if (has_scales(p)) g.d_scales_batch_stride_bytes = stride_of_d_scales(p);
   return g;
 }
@@ -368,6 +372,9 @@ std::vector<Input> inputs(const Problem& p, int32_t scale_layout, uint8_t poison
   };
   const auto weights = [&](const Operand& o) {
     return p.b_packing == NVFP4_PACKING_NONE ? o.elements() : o.packed(p.b_packing);
+  };
+  const auto tokens = [&](const Operand& o) {
+    return p.a_packing == NVFP4_PACKING_NONE ? o.elements() : o.packed_tokens();
   };
   Fields f = p;
   f.a_type = p.a.type;
@@ -442,6 +449,8 @@ void reference_slice(const Problem& p, int64_t batch, int64_t column, int64_t co
   g.a = p.a.quantized() ? static_cast<const void*>(p.a.codes.data() + batch * p.a.batch_stride / 2)
                         : p.a.halves.data() + batch * p.a.batch_stride;
   g.b_packing = NVFP4_PACKING_NONE, g.b_ld = p.b.ld, g.b_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
+  g.a_packing = NVFP4_PACKING_NONE, g.a_ld = p.a.ld;
+  if (p.a.quantized()) g.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
   g.b = p.b.codes.data() + (batch * p.b.batch_stride + column * p.b.ld) / 2;
   if (p.a.quantized()) g.a_scales = p.a.scales.data() + batch * p.a.scales_stride();
   g.b_scales = p.b.scales.data() + batch * p.b.scales_stride() + column * (p.k / p.b.block());

@@ -157,7 +157,8 @@ Operand weights_of(const RandomGemm& g) {
 
 GroupedProblem problem_of(const RandomGemm& g) {
   Problem p = with_fields(operands_of(g), fields_of(g), uint64_t(g.data) + 1);
-  p.b_packing = int32_t(g.packed);
+  int32_t& packing = g.packed == NVFP4_PACKING_SM90_TOKENS_1 ? p.a_packing : p.b_packing;
+  packing = int32_t(g.packed);
   GroupedProblem single;
   static_cast<Problem&>(single) = std::move(p);
   if (g.groups == 0) return single;
@@ -416,6 +417,9 @@ RandomGemm draw_gemm(uint64_t seed, uint64_t number, int capability) {
   const bool packs = number / 3 % 2 != 0;
   if (packs && capability == 90 && halves) g.packed = NVFP4_PACKING_SM90_1;
   if (packs && capability / 10 == 10 && !halves) g.packed = NVFP4_PACKING_SM100_1;
+  if (packs && capability == 90 && !halves && g.groups == 0 &&
+      g.fields.operand_format == NVFP4_OPERAND_FORMAT_NVFP4)
+    g.packed = NVFP4_PACKING_SM90_TOKENS_1;
   return g;
 }
 

@@ -17,7 +17,7 @@ namespace {
 // Those that say which fields there are. A K of 0 and a factor of B have rules of their own.
 constexpr uint32_t kConditions = fields::quantized_a | fields::has_c | fields::has_bias |
                                  fields::scaled_d | fields::host | fields::device | fields::gated |
-                                 fields::silu | fields::plain_b;
+                                 fields::silu | fields::plain_b | fields::plain_a;
 
 // The reason why a field is not there: "c_type = NVFP4_TYPE_NONE".
 struct Reason {
@@ -41,7 +41,8 @@ Reason reason_of(const nvfp4_gemm_desc& g, uint32_t missing) {
   if ((missing & fields::plain_b) != 0) {
     return value("b_packing", Enumeration::packing, g.b_packing);
   }
-  return value("a_type", Enumeration::type, g.a_type);
+  if ((missing & fields::quantized_a) != 0) return value("a_type", Enumeration::type, g.a_type);
+  return value("a_packing", Enumeration::packing, g.a_packing);
 }
 
 // Compares bits: a caller that flushes subnormals would see them as 0.
@@ -108,7 +109,22 @@ inline nvfp4_status check_field(const nvfp4_gemm_desc& g, const char* name, cons
   return NVFP4_SUCCESS;
 }
 
+// Tokens are packed with their scales multiplied, which is exact for UE4M3 alone.
+nvfp4_status check_format_of_tokens(const nvfp4_gemm_desc& g) {
+  if (!has_packed_tokens(g) || g.operand_format == NVFP4_OPERAND_FORMAT_NVFP4) {
+    return NVFP4_SUCCESS;
+  }
+  return fail(NVFP4_STATUS_INVALID_VALUE,
+              "operand_format = %s must be NVFP4_OPERAND_FORMAT_NVFP4 where a_packing = %s",
+              enumerator_name(Enumeration::operand_format, g.operand_format),
+              enumerator_name(Enumeration::packing, g.a_packing));
+}
+
 }  // namespace
+
+bool has_packed_tokens(const nvfp4_gemm_desc& g) {
+  return g.k > 0 && g.a_packing != NVFP4_PACKING_NONE;
+}
 
 uint32_t conditions_of(const nvfp4_gemm_desc& g) {
   uint32_t held = g.scalar_mode == NVFP4_SCALARS_HOST ? fields::host : fields::device;
@@ -121,6 +137,7 @@ uint32_t conditions_of(const nvfp4_gemm_desc& g) {
   if (is_gated(g)) held |= fields::gated;
   if (g.activation == NVFP4_ACTIVATION_SILU) held |= fields::silu;
   if (g.b_packing == NVFP4_PACKING_NONE) held |= fields::plain_b;
+  if (g.a_packing == NVFP4_PACKING_NONE) held |= fields::plain_a;
   return held;
 }
 
@@ -139,6 +156,7 @@ nvfp4_status check_companions(const nvfp4_gemm_desc& g, bool sizes_alone) {
   NVFP4_TRY((check_field<Kind::kind, Enumeration::values, fields::when_of(fields::gemm, #name)>( \
       g, #name, g.name, held, sizes_alone)));
 #include "host/problem/fields.def"
+  NVFP4_TRY(check_format_of_tokens(g));
   if (!sizes_alone && g.a_tensor_scale_rows != 0) {
     NVFP4_TRY(rule_not_null("a_tensor_scale", g.a_tensor_scale));
   }

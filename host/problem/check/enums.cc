@@ -32,6 +32,10 @@ constexpr EnumeratorSet legal_values(size_t offset, Enumeration values) {
       return every(values) & ~only(NVFP4_SCALE_LAYOUT_UNSET);
     case offsetof(nvfp4_gemm_desc, a_type):
       return kNoType | any_of(NVFP4_TYPE_F16, NVFP4_TYPE_BF16);
+    case offsetof(nvfp4_gemm_desc, a_packing):
+      return any_of(NVFP4_PACKING_NONE, NVFP4_PACKING_SM90_TOKENS_1);
+    case offsetof(nvfp4_gemm_desc, b_packing):
+      return every(values) & ~only(NVFP4_PACKING_SM90_TOKENS_1);
     case offsetof(nvfp4_gemm_desc, bias_type):
     case offsetof(nvfp4_gemm_desc, c_type): return kNoType | kFloats;
     case offsetof(nvfp4_gemm_desc, d_type): return kFloats | scaled_types();
@@ -45,9 +49,9 @@ template <Enumeration kValues, size_t kOffset>
 inline nvfp4_status check_enum(const nvfp4_gemm_desc& g, const char* name) {
   if constexpr (kValues != Enumeration::none) {
     const auto value = fields::value<int32_t>(&g, kOffset);
-    // An A that is not quantized has no scales, and a packed B none of its own.
+    // An A that is not quantized has no scales, and a packed A or B none of its own.
     const bool no_scales = kOffset == offsetof(nvfp4_gemm_desc, a_scale_layout)
-                               ? g.a_type != NVFP4_TYPE_NONE
+                               ? g.a_type != NVFP4_TYPE_NONE || g.a_packing != NVFP4_PACKING_NONE
                                : kOffset == offsetof(nvfp4_gemm_desc, b_scale_layout) &&
                                      g.b_packing != NVFP4_PACKING_NONE;
     if (!no_scales || value != NVFP4_SCALE_LAYOUT_UNSET)

@@ -42,13 +42,12 @@ nvfp4_status check_numbers(const nvfp4_fused_quantize_desc& q) {
   NVFP4_TRY(rule_enumerator("type", q.type, Enumeration::type,
                             only(NVFP4_TYPE_F16) | only(NVFP4_TYPE_BF16) | only(NVFP4_TYPE_F32)));
   NVFP4_TRY(check_epsilon(q));
-  NVFP4_TRY(rule_scale_layout("scale_layout", q.scale_layout));
+  NVFP4_TRY(check_codes_kind(q));
   NVFP4_TRY(rule_enumerator("tensor_scale_mode", q.tensor_scale_mode, Enumeration::tensor_scale,
                             only(NVFP4_TENSOR_SCALE_VALUE) | only(NVFP4_TENSOR_SCALE_DEVICE) |
                                 only(NVFP4_TENSOR_SCALE_ROW_AMAX)));
   NVFP4_TRY(
       rule_enumerator("pdl", q.pdl, Enumeration::pdl, only(NVFP4_PDL_OFF) | only(NVFP4_PDL_ON)));
-  NVFP4_TRY(rule_reserved(q.reserved));
   NVFP4_TRY(check_second_level(q.format, q.tensor_scale_mode, q.tensor_scale));
   if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE) return rule_tensor_scale(q.tensor_scale);
   return NVFP4_SUCCESS;
@@ -71,11 +70,8 @@ nvfp4_status check_places(const nvfp4_fused_quantize_desc& q) {
     return fail(NVFP4_STATUS_INVALID_VALUE, "weight = %p must be NULL with NVFP4_FUSED_SILU_MUL",
                 q.weight);
   }
-  NVFP4_TRY(rule_at_least("codes_ld", q.codes_ld, "k", q.k));
-  NVFP4_TRY(rule_multiple(NVFP4_STATUS_MISALIGNED, "codes_ld", q.codes_ld, 2, ""));
-  NVFP4_TRY(buffers.add_codes(q.codes, q.rows, q.codes_ld, q.k, Use::written));
-  NVFP4_TRY(
-      buffers.add_scales("scales", q.scales, q.rows, q.k, q.scale_layout, q.format, Use::written));
+  NVFP4_TRY(check_codes_ld(q));
+  NVFP4_TRY(add_codes_and_scales(q, &buffers));
   if (q.tensor_scale_mode != NVFP4_TENSOR_SCALE_VALUE) {
     const bool rows = has_row_scales(q.tensor_scale_mode);
     NVFP4_TRY(buffers.add_aligned("tensor_scale_device", q.tensor_scale_device,

@@ -103,7 +103,14 @@ nvfp4_status check_bias_stride(int64_t stride, const nvfp4_gemm_desc& g) {
                     : enumerator_name(Enumeration::type, g.bias_type));
 }
 
+// The rows of a packed matrix lie k-block by k-block, those of groups begin anywhere.
 nvfp4_status check_grouped_gemm(const nvfp4_gemm_desc& g) {
+  if (has_packed_tokens(g)) {
+    return fail(NVFP4_STATUS_NOT_SUPPORTED,
+                "a_packing = %s: grouped products do not have that in version %d.%d.%d",
+                enumerator_name(Enumeration::packing, g.a_packing), NVFP4_VERSION_MAJOR,
+                NVFP4_VERSION_MINOR, NVFP4_VERSION_PATCH);
+  }
   return g.k == 0 && is_gated(g) ? not_there("b2 with k = 0") : NVFP4_SUCCESS;
 }
 

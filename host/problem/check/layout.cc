@@ -80,7 +80,7 @@ Operand operand_a(const nvfp4_gemm_desc& g) {
           g.a_scale_layout,
           g.a_type,
           g.operand_format,
-          NVFP4_PACKING_NONE};
+          g.a_packing};
 }
 
 Operand operand_b(const nvfp4_gemm_desc& g) {

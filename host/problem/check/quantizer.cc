@@ -40,11 +40,10 @@ nvfp4_status check_numbers(const nvfp4_quantize_desc& q, QuantizerCall call) {
                           find_operand_format(q.format)->block, ""));
   NVFP4_TRY(rule_enumerator("x_type", q.x_type, Enumeration::type,
                             only(NVFP4_TYPE_F16) | only(NVFP4_TYPE_BF16) | only(NVFP4_TYPE_F32)));
-  NVFP4_TRY(rule_scale_layout("scale_layout", q.scale_layout));
+  NVFP4_TRY(check_codes_kind(q));
   NVFP4_TRY(check_tensor_scale_mode(q.tensor_scale_mode, reads_codes(call)));
   NVFP4_TRY(
       rule_enumerator("pdl", q.pdl, Enumeration::pdl, only(NVFP4_PDL_OFF) | only(NVFP4_PDL_ON)));
-  NVFP4_TRY(rule_reserved(q.reserved));
   NVFP4_TRY(check_second_level(q.format, q.tensor_scale_mode, q.tensor_scale));
   if (q.tensor_scale_mode == NVFP4_TENSOR_SCALE_VALUE) return rule_tensor_scale(q.tensor_scale);
   return NVFP4_SUCCESS;
@@ -52,8 +51,7 @@ nvfp4_status check_numbers(const nvfp4_quantize_desc& q, QuantizerCall call) {
 
 nvfp4_status check_leading_dimensions(const nvfp4_quantize_desc& q) {
   NVFP4_TRY(rule_at_least("x_ld", q.x_ld, "k", q.k));
-  NVFP4_TRY(rule_at_least("codes_ld", q.codes_ld, "k", q.k));
-  return rule_multiple(NVFP4_STATUS_MISALIGNED, "codes_ld", q.codes_ld, 2, "");
+  return check_codes_ld(q);
 }
 
 // Each buffer is read in one direction and written in the other, so none may overlap another.
@@ -61,9 +59,7 @@ nvfp4_status check_places(const nvfp4_quantize_desc& q, uint64_t workspace_bytes
   Buffers buffers;
   NVFP4_TRY(
       buffers.add_matrix("x", q.x, q.rows, q.x_ld, q.k, element_bytes(q.x_type), Use::written));
-  NVFP4_TRY(buffers.add_codes(q.codes, q.rows, q.codes_ld, q.k, Use::written));
-  NVFP4_TRY(
-      buffers.add_scales("scales", q.scales, q.rows, q.k, q.scale_layout, q.format, Use::written));
+  NVFP4_TRY(add_codes_and_scales(q, &buffers));
   if (q.tensor_scale_mode != NVFP4_TENSOR_SCALE_VALUE) {
     const int64_t count = has_row_scales(q.tensor_scale_mode) ? q.rows : 1;
     NVFP4_TRY(buffers.add_aligned("tensor_scale_device", q.tensor_scale_device,

@@ -6,6 +6,7 @@
 #include "host/base/operand_format.h"
 #include "host/base/size.h"
 #include "host/reference/activation.h"
+#include "host/reference/pack/tokens.h"
 #include "host/reference/quantize/quantize.h"
 #include "host/reference/quantize/quantize_ue8m0.h"
 #include "host/reference/quantize/tensor_scale.h"
@@ -45,6 +46,15 @@ float tensor_scale_of(const nvfp4_fused_quantize_desc& d, int64_t row) {
   return d.tensor_scale_device[d.tensor_scale_mode == NVFP4_TENSOR_SCALE_ROW_AMAX ? row : 0];
 }
 
+void pack_block(const nvfp4_fused_quantize_desc& d, int64_t row, int64_t first, const F32* z,
+                float t) {
+  float values[kScaleBlock];
+  uint8_t codes[kScaleBlock / 2], scale;
+  for (int i = 0; i < kScaleBlock; ++i) values[i] = f32_from_bits(z[i].bits);
+  quantize_block(values, t, NVFP4_SCALE_RULE_DEFAULT, codes, &scale);
+  PackedTokens(d.codes, d.rows, d.k).set_block(row, first, codes, scale);
+}
+
 void quantize_row(const nvfp4_fused_quantize_desc& d, int64_t row, const Operands& o) {
   const bool norm = d.operation == NVFP4_FUSED_RMS_NORM;
   if (o.residual) {
@@ -67,6 +77,10 @@ void quantize_row(const nvfp4_fused_quantize_desc& d, int64_t row, const Operand
   for (int64_t block = 0; block < blocks; ++block) {
     F32 z[kMostOfBlock];
     for (int64_t i = 0; i < format.block; ++i) z[i] = value_at(block * format.block + i);
+    if (d.packing != NVFP4_PACKING_NONE) {
+      pack_block(d, row, block * kScaleBlock, z, t);
+      continue;
+    }
     uint8_t* const codes =
         static_cast<uint8_t*>(d.codes) + (row * d.codes_ld + block * format.block) / 2;
     uint8_t* const scale =
@@ -84,12 +98,15 @@ void quantize_row(const nvfp4_fused_quantize_desc& d, int64_t row, const Operand
 }  // namespace
 
 void fused_quantize(const nvfp4_fused_quantize_desc& d) {
+  const bool packed = d.packing != NVFP4_PACKING_NONE;
+  if (packed) PackedTokens(d.codes, d.rows, d.k).clear();
   for (int64_t row = 0; row < d.rows; ++row) {
     quantize_row(
         d, row,
         {TypedRow(d.x, d.x_ld, row, d.type), TypedRow(d.y, d.y_ld, row, d.type),
          TypedRow(d.weight, 0, 0, d.type), d.operation == NVFP4_FUSED_RMS_NORM && d.y != nullptr});
   }
+  if (packed) return;
   clear_scale_padding(static_cast<uint8_t*>(d.scales), d.scale_layout, d.rows,
                       d.k / find_operand_format(d.format)->block);
 }

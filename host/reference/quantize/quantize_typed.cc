@@ -3,6 +3,7 @@
 
 #include "host/base/operand_format.h"
 #include "host/base/size.h"
+#include "host/reference/pack/tokens.h"
 #include "host/reference/quantize/quantize.h"
 #include "host/reference/quantize/quantize_ue8m0.h"
 #include "host/reference/quantize/tensor_scale.h"
@@ -60,6 +61,36 @@ void for_each_block(const Desc& q, Function function) {
   }
 }
 
+// The same for packed tokens, whose blocks are unpacked in between.
+template <typename Function>
+void for_each_token_block(const Desc& q, Function function) {
+  for (int64_t row = 0; row < q.rows; ++row) {
+    const TypedRow x(q.x, q.x_ld, row, q.x_type);
+    for (int64_t first = 0; first < q.k; first += kScaleBlock) function(row, x, first);
+  }
+}
+
+void quantize_tokens(const Desc& q) {
+  make_tensor_scales(q);
+  const PackedTokens packed(q.codes, q.rows, q.k);
+  packed.clear();
+  for_each_token_block(q, [&](int64_t row, const TypedRow& x, int64_t first) {
+    float values[kScaleBlock];
+    uint8_t codes[kScaleBlock / 2], scale;
+    for (int i = 0; i < kScaleBlock; ++i) values[i] = f32_from_bits(x.at(first + i).bits);
+    quantize_block(values, tensor_scale_of(q, row), q.scale_rule, codes, &scale);
+    packed.set_block(row, first, codes, scale);
+  });
+}
+
+void dequantize_tokens(const Desc& q) {
+  const PackedTokens packed(q.codes, q.rows, q.k);
+  for_each_token_block(q, [&](int64_t row, const TypedRow& x, int64_t first) {
+    const F32 t{f32_bits(tensor_scale_of(q, row))};
+    for (int64_t i = first; i < first + kScaleBlock; ++i) x.set(i, packed.value(row, i) * t);
+  });
+}
+
 void quantize_nvfp4(const Desc& q) {
   make_tensor_scales(q);
   for_each_block(
@@ -104,6 +135,7 @@ void dequantize_with_ue8m0(const Desc& q, int count) {
 }  // namespace
 
 void quantize_typed(const Desc& q) {
+  if (q.packing != NVFP4_PACKING_NONE) return quantize_tokens(q);
   const OperandFormat& format = *find_operand_format(q.format);
   if (format.scale == ScaleType::ue4m3) {
     quantize_nvfp4(q);
@@ -114,6 +146,7 @@ void quantize_typed(const Desc& q) {
 }
 
 void dequantize_typed(const Desc& q) {
+  if (q.packing != NVFP4_PACKING_NONE) return dequantize_tokens(q);
   const OperandFormat& format = *find_operand_format(q.format);
   if (format.scale == ScaleType::ue4m3) return dequantize_nvfp4(q);
   dequantize_with_ue8m0(q, static_cast<int>(format.block));

@@ -29,7 +29,8 @@ from nvfp4gemm._fields import types_of
 F16, BF16, F32, NVFP4, MXFP4, E2M1_UE8M0 = 1, 2, 3, 4, 5, 6
 FORMATS = {"nvfp4": 0, "mxfp4": 1, "e2m1_ue8m0": 2}
 LAYOUTS = {"128x4": 1, "linear": 2}
-PACKINGS = {"sm90_1": 1, "sm100_1": 2}
+PACKINGS = {"sm90_1": 1, "sm100_1": 2}  # of weights
+TOKEN_PACKINGS = {"sm90_tokens_1": 3}
 SCALE_RULES = {None: 0, "4over6": 3}
 ACTIVATIONS = {None: 0, "relu": 1, "gelu_tanh": 2, "silu": 3, "gelu": 4,
                "relu_squared": 5}

@@ -122,7 +122,7 @@ class Abi(unittest.TestCase):
             self.assertEqual(mine, constants["NVFP4_" + name], name)
         for words, prefix in [(abi.FORMATS, "OPERAND_FORMAT_"), (abi.LAYOUTS, "SCALE_LAYOUT_"),
                               (abi.ACTIVATIONS, "ACTIVATION_"), (abi.LAUNCHES, "PDL_"),
-                              ({None: 0, **abi.PACKINGS}, "PACKING_")]:
+                              ({None: 0, **abi.PACKINGS, **abi.TOKEN_PACKINGS}, "PACKING_")]:
             known = [number for name, number in constants.items()
                      if name.startswith("NVFP4_" + prefix) and not name.endswith("_UNSET")]
             self.assertEqual(sorted(words.values()), sorted(known), prefix)
