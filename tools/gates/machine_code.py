@@ -15,6 +15,8 @@ import re
 LATENCY = {"LDS": 30, "LDC": 30, "LDCU": 30, "LDTM": 80, "LDTM.x16": 40}
 OTHERWISE = 12
 LABEL = re.compile(r"`\((\S+?)\)")
+COPY = re.compile(r"UBLKCP\S* \[\S+\], \[UR(\d+)\]")  # a bulk copy, and the pair with its address
+SETS = re.compile(r"U\w+(\.\S+)? (?:UP\d, )?UR(\d+)(, UP\d)?")  # a carry goes to a predicate
 TABLE = re.compile(r'BRANCH_TARGETS ([^"]*)"')
 # What a line of nvdisasm -hex may be: an instruction with half of its code, the other half, a label
 # or the name of a function.
@@ -141,6 +143,23 @@ def round_trip(instructions, labels, head, inside, through):
 
 def named(instructions, inside, opcode):
     return [i for i in range(inside[0], inside[1] + 1) if instructions[i].opcode.startswith(opcode)]
+
+
+def half_addresses(instructions):
+    """Bulk copies from an address whose lower half a shift of 32 bits has set, alone: ptxas 13.0.88
+    makes that of an address of 64 bits (docs/notebook.md)."""
+    alone, copies = set(), 0
+    for instruction in instructions:
+        copy = COPY.search(instruction.text)
+        copies += bool(copy and int(copy[1]) in alone)
+        found = SETS.search(instruction.text)
+        if found:
+            first = int(found[2])
+            wide = found[1] and ("WIDE" in found[1] or ".64" in found[1])
+            alone -= {first, first - 1, *([first + 1] if wide else [])}
+            if instruction.opcode == "ULEA" and not found[3]:
+                alone.add(first)
+    return copies
 
 
 def clocks(instructions, path):

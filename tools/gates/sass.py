@@ -14,8 +14,8 @@ import shutil
 import subprocess
 import sys
 
-from machine_code import (cheapest, cheapest_path, clocks, functions, loops_around, named,
-                          round_trip)
+from machine_code import (cheapest, cheapest_path, clocks, functions, half_addresses,
+                          loops_around, named, round_trip)
 from sass_tails import tail_rows
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -35,6 +35,8 @@ def loop_of(family, instructions, labels):
 def rows_of_registers(family, _, instructions, labels):
     local = sum(i.opcode.split(".")[0] in ("LDL", "STL") for i in instructions)
     yield "local-memory instructions", local
+    if copies := half_addresses(instructions):  # a figure that sass.txt never has
+        yield "copies from half an address", copies
     # More of them: a loop of copies whose thread ptxas no longer knows to be its warp's only one.
     yield "R2UR in all", len(named(instructions, (0, len(instructions) - 1), "R2UR"))
     trip = loop_of(family, instructions, labels)
