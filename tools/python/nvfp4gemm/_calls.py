@@ -4,6 +4,7 @@ eagerly through nvfp4gemm._eager. It becomes a torch operator if torch has to se
 torch.compile, autograd, autocast, torch.func, tracing and dispatch modes."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from nvfp4gemm._door import flag, number
 from nvfp4gemm._eager import float_type
 from nvfp4gemm._eager import mm as _mm, quantize as _quantize
 from nvfp4gemm._gemm import Gate, Maxima, Numbers
+from nvfp4gemm._matrix import layout_number
 from nvfp4gemm._packed import Packed
 from nvfp4gemm._stack import Stack, product
 from nvfp4gemm._types import A, AnyArray, Arrays, DType, Shape, TensorScale
@@ -46,6 +48,7 @@ def quantize(x: AnyArray, tensor_scale: TensorScale | Literal["rows"] | None = N
     result equals that of the CPU bit for bit.
     """
     arrays = arrays_of(x, "x")
+    layout_number(scale_layout)
     if arrays.observed() or arrays.traced(x):
         return Packed(*_optional.ops.quantize(x, tensor_scale, scale_layout, format, scale_rule))
     return Packed.of_own(arrays, *_quantize(x, tensor_scale, scale_layout, format, scale_rule))
@@ -185,7 +188,9 @@ def linear(x: A, weight: Packed, bias: A | None = None, *, activation: str | Non
                     True: x is first quantized to the weight's format (9.0, 10.0 and 10.3; 12.x if
                     that is NVFP4; and the CPU). The tensor scale is the weight's input_scale if a
                     checkpoint gave it one; otherwise each row gets its own, so that batch_invariant
-                    holds for the quantization, too
+                    holds for the quantization, too. On a GPU of 9.0 many tokens are written in the order
+                    that the product reads (docs/packing.md) if the library predicts that this is
+                    faster; not under torch.compile, under autocast or for a gradient
 
     x, weight and bias follow the rules of mm() for a, b and bias: what is copied, what is refused,
     and which gradients there are. If a checkpoint gave the weight a pre_quant_scale, x is first
@@ -208,18 +213,32 @@ def linear(x: A, weight: Packed, bias: A | None = None, *, activation: str | Non
     if d is not None:
         return d
     leading = source = None
+    numbers = Numbers(activation=activation, launch=launch, batch_invariant=batch_invariant)
     tokens: A | Packed = x
     if quantize_input:
         arrays = arrays_of(x, "x")
         if out_dtype is None and out is None and not arrays.autocasts(x):
             out_dtype = arrays.dtype(float_type(arrays, x.dtype, "x"))
-        source, tokens = x, quantize(x, scale, format=getattr(weight, "format", "nvfp4"))
+        source, tokens = x, _quantized(x, scale, weight, (x, bias), numbers)
         leading = source.shape[:-1] if out is None and source.ndim != 2 else None
-    numbers = Numbers(activation=activation, launch=launch, batch_invariant=batch_invariant)
     made: A = _product(("x", "weight"), tokens, weight, out_dtype, bias, None, out, numbers, source)
     d = made if leading is None else made.reshape(*leading, weight.rows)
     _remember(weight, x, tokens, bias, None, scale, options, numbers, d)
     return d
+
+
+def _quantized(x: Any, scale: Any, weight: Any, operands: tuple[Any, ...], numbers: Numbers,
+               gated: bool = False) -> Packed:
+    """x for the one product that follows; on a GPU of 9.0 in the order in which its kernels read
+    it, where that is faster. What torch watches or differentiates gets codes and scales."""
+    arrays, format_ = arrays_of(x, "x"), getattr(weight, "format", "nvfp4")
+    if format_ != "nvfp4" or not isinstance(weight, Packed) or weight.packing or (
+            arrays.observed() or arrays.traced(x) or weight.traced or arrays.autocasts(x)) or not (
+            weight.door("weight").gpu and arrays.device(x) == arrays.device(weight.codes)) or (
+            arrays.first_with_gradient(*operands) is not None):
+        return quantize(x, scale, format=format_)
+    layout = _optional.device.layout_of_tokens(weight, math.prod(x.shape[:-1]), numbers, gated)
+    return Packed.of_own(arrays, *_quantize(x, scale, layout, "nvfp4", None))
 
 
 def _scale_for(weight: Packed | Stack) -> Any:
@@ -319,7 +338,7 @@ def gated_linear(x: AnyArray | Packed, gate: Packed, up: Packed, gate_bias: AnyA
     second = _gate_of(up, up_bias, activation, limit, alpha, beta)
     numbers = Numbers(activation=activation, launch=launch,
                       batch_invariant=flag(batch_invariant, "batch_invariant"))
-    x, out_dtype, leading = _tokens(x, gate, (gate, up), out_dtype, out, quantize_input)
+    x, out_dtype, leading = _tokens(x, gate, (gate, up), out_dtype, out, quantize_input, numbers)
     if arrays.observed() or gate.traced:
         d = _optional.ops.gated(x, gate, out_dtype, gate_bias, out, numbers, second)
     else:
@@ -344,9 +363,10 @@ def _gate_of(up: Packed | Stack, up_bias: AnyArray | None, activation: str | Non
 
 def _tokens(x: Any, weight: Packed | Stack, weights: Sequence[Packed | Stack],
             out_dtype: DType | None, out: AnyArray | None, quantize_input: bool,
-            scale_layout: str = "128x4") -> tuple[Any, DType | None, Shape | None]:
+            to: str | Numbers) -> tuple[Any, DType | None, Shape | None]:
     """Returns (x, which is quantized if quantize_input is True; out_dtype; the leading dimensions
-    of x). The last one is None unless quantizing has merged the leading dimensions."""
+    of x). `to` is a scale_layout, or the numbers of the one gated product. The last one is None
+    unless quantizing has merged the leading dimensions."""
     if not flag(quantize_input, "quantize_input"):
         return x, out_dtype, None
     if isinstance(x, Packed):
@@ -361,7 +381,9 @@ def _tokens(x: Any, weight: Packed | Stack, weights: Sequence[Packed | Stack],
     if weight.format == "nvfp4":
         scale = "rows" if scales[0] is None else scales[0]
     leading = x.shape[:-1] if out is None and x.ndim != 2 else None
-    return quantize(x, scale, scale_layout=scale_layout, format=weight.format), out_dtype, leading
+    if not isinstance(to, str):
+        return _quantized(x, scale, weight, (x,), to, gated=True), out_dtype, leading
+    return quantize(x, scale, scale_layout=to, format=weight.format), out_dtype, leading
 
 
 def grouped_linear(x: AnyArray | Packed, ends: AnyArray, weights: Stack,

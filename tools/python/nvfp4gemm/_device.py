@@ -17,7 +17,8 @@ import torch
 
 from nvfp4gemm import abi
 from nvfp4gemm._arrays import Torch
-from nvfp4gemm._gemm import codes_ld, describe, describe_grouped, group_alphas
+from nvfp4gemm._gemm import (codes_ld, describe, describe_grouped, group_alphas,
+                              predicted_ns)
 from nvfp4gemm._matrix import Matrix, constant_and_tensor, layout_number, row_bytes, scale_bytes
 
 _MOST_PLANS = 4096  # a new plan then replaces the oldest; a plan takes about 1 KB
@@ -283,15 +284,21 @@ class _Quantizer:
     def __init__(self, rows: int, k: int, x_ld: int, x_dtype: torch.dtype, scale_layout: str,
                  mode: int, format: str, rule: int) -> None:
         desc = abi.QuantizeDescFields(
-            rows=rows, k=k, x_ld=x_ld, x_type=Torch.type_of(x_dtype), codes_ld=2 * row_bytes(k),
-            scale_layout=layout_number(scale_layout), tensor_scale=1.0, tensor_scale_mode=mode,
-            format=abi.FORMATS[format], scale_rule=rule)
+            rows=rows, k=k, x_ld=x_ld, x_type=Torch.type_of(x_dtype), tensor_scale=1.0,
+            tensor_scale_mode=mode, format=abi.FORMATS[format], scale_rule=rule)
+        desc.packing = abi.TOKEN_PACKINGS.get(scale_layout, 0)
+        of_row, scales = row_bytes(k), 0
+        if desc.packing:
+            of_row = abi.lib.nvfp4_packed_bytes(1, k, desc.packing, desc.format)
+        else:
+            desc.codes_ld, desc.scale_layout = 2 * of_row, layout_number(scale_layout)
+            scales = scale_bytes(rows, k, scale_layout, format)
         size = abi.c_uint64()
         abi.check(abi.lib.nvfp4_quantize_workspace_bytes(desc, size))
         self.workspace_bytes = desc.workspace_bytes = size.value
         self.fields = bytes(desc)
-        self.codes = (rows, row_bytes(k)), (row_bytes(k), 1)
-        self.scales = (scale_bytes(rows, k, scale_layout, format),), (1,)
+        self.codes = (rows, of_row), (of_row, 1)
+        self.scales = (scales,), (1,)
 
 
 def _quantizer_of(*key: Any) -> _Quantizer:
@@ -300,6 +307,25 @@ def _quantizer_of(*key: Any) -> _Quantizer:
         if len(_quantizers) >= _MOST_PLANS:
             _quantizers.clear()
         found = _quantizers[key] = _Quantizer(*key)
+    return found
+
+
+_layouts: dict[Any, str] = {}
+
+
+def layout_of_tokens(b: Matrix, m: int, numbers: Any, gated: bool) -> str:
+    """The scale_layout to which m tokens are quantized for a product with b alone: packed where
+    the device's kernels read packed tokens and the library predicts that they take less time."""
+    key = b.codes.get_device(), m, *b.shape, numbers, gated
+    found = _layouts.get(key)
+    if found is None:
+        if len(_layouts) >= _MOST_PLANS:
+            _layouts.clear()
+        capability = _capability(b.codes.device)
+        times = [predicted_ns(m, b, packing, numbers, gated, capability)
+                 for packing in (0, *abi.TOKEN_PACKINGS.values())]
+        layouts = ("128x4", *abi.TOKEN_PACKINGS)
+        found = _layouts[key] = layouts[times.index(min(times))]
     return found
 
 
@@ -324,7 +350,8 @@ def quantize(x: torch.Tensor, tensor_scale: Any, scale_layout: str, format: str,
                          rule)
     codes, scales = _empty(*same.codes, torch.uint8), _empty(*same.scales, torch.uint8)
     to = abi.QuantizeDescFields.from_buffer_copy(same.fields)
-    to.x, to.codes, to.scales = x.data_ptr(), codes.data_ptr(), scales.data_ptr()
+    to.x, to.codes = x.data_ptr(), codes.data_ptr()
+    to.scales = 0 if to.packing else scales.data_ptr()
     if mode == abi.SCALE_BY_VALUE:
         to.tensor_scale = tensor_scale
         tensor_scale = to.tensor_scale

@@ -25,7 +25,8 @@ def float_type(arrays: Arrays, dtype: Any, what: str) -> int:
 def quantize(x: Array, tensor_scale: Any, scale_layout: str, format: str,
              scale_rule: str | None) -> tuple[Any, ...]:
     """Quantizes x. Returns (codes, scales, rows, k, tensor_scale, scale_layout, format)."""
-    layout_number(scale_layout)
+    if scale_layout not in abi.TOKEN_PACKINGS:
+        layout_number(scale_layout)
     block_of(format)
     rule = number_of(scale_rule, abi.SCALE_RULES, "scale_rule")
     door = Door(x, "x")

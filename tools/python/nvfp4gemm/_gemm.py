@@ -2,6 +2,7 @@
 """Converts the operands of a product to the library's GemmDesc."""
 from __future__ import annotations
 
+import math
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TYPE_CHECKING
@@ -99,8 +100,10 @@ def describe(arrays: Arrays, a: Any, b: Matrix, d: Any, order: int, bias: Array 
         desc.b_tensor_scale_columns = b.scale_rows
     if packed:
         factors.insert(0, constant_and_tensor(a.tensor_scale))
-        desc.a, desc.a_ld = arrays.address(a.codes), codes_ld(arrays, a)
-        desc.a_scales, desc.a_scale_layout = arrays.address(a.scales), layout_number(a.scale_layout)
+        desc.a, desc.a_scales = a.places(arrays)[:2]
+        desc.a_packing = a.token_packing
+        if not a.token_packing:
+            desc.a_ld, desc.a_scale_layout = codes_ld(arrays, a), layout_number(a.scale_layout)
         if factors[0][1] is not None:
             desc.a_tensor_scale = arrays.address(factors[0][1])
             desc.a_tensor_scale_rows = int(a.has_row_scales)
@@ -132,6 +135,28 @@ def describe(arrays: Arrays, a: Any, b: Matrix, d: Any, order: int, bias: Array 
         if maxima.row_amax is not None:
             desc.d_row_amax = arrays.address(maxima.row_amax)
     return desc
+
+
+def predicted_ns(m: int, b: Matrix, packing: int, numbers: Numbers, gated: bool,
+                 capability: int) -> float:
+    """Of a product of m tokens in that packing by b, and where gated by another matrix like it.
+    Infinity where no kernel has it or there is no prediction."""
+    n, ld, at = b.rows, 2 * row_bytes(b.k), 1 << 40  # no address is read
+    tiles = abi.LAYOUTS["128x4"]
+    desc = abi.GemmDescFields(
+        m=m, n=n, k=b.k, l=1, a=at, b=2 * at, b_ld=ld, b_scales=3 * at, b_scale_layout=tiles,
+        d=4 * at, d_ld=n, d_type=abi.F16)
+    _set_numbers(desc, _OF_ALL, numbers)
+    desc.beta = 0.0
+    if packing:
+        desc.a_packing = packing
+    else:
+        desc.a_ld, desc.a_scales, desc.a_scale_layout = ld, 5 * at, tiles
+    if gated:
+        desc.b2, desc.b2_scales, desc.alpha2 = 6 * at, 7 * at, 1.0
+    info = abi.PlanInfo()
+    refused = abi.lib.nvfp4_gemm_describe(desc, capability, 132, info)
+    return math.inf if refused else float(info.predicted_ns) or math.inf
 
 
 def group_alphas(operands: Any, gate: Gate | None = None) -> list[Any]:

@@ -21,7 +21,7 @@ import torch
 from nvfp4gemm import _device, abi
 from nvfp4gemm._arrays import Torch
 from nvfp4gemm._device import _enter, _stream_of
-from nvfp4gemm._matrix import Matrix, row_bytes, scale_bytes
+from nvfp4gemm._matrix import Matrix
 from nvfp4gemm._types import Places
 
 # torch's compiled code makes this check before it runs. For all tensors of a call it compares
@@ -85,10 +85,10 @@ class _Tokens:
         if mode == abi.SCALE_BY_VALUE:
             desc.tensor_scale = a.tensor_scale
         self.fields = bytes(desc)
-        codes = rows * row_bytes(k)
-        scales = scale_bytes(rows, k, a.scale_layout, a.format)
-        self.scales = -(-codes // _UNIT) * _UNIT
-        end = self.scales + -(-scales // _UNIT) * _UNIT
+        end = -(-math.prod(same.codes[0]) // _UNIT) * _UNIT
+        scales = math.prod(same.scales[0])
+        self.scales = end if scales else 0  # packed tokens have none
+        end += -(-scales // _UNIT) * _UNIT
         self.of_rows = end if by_rows else 0
         self.bytes = end + (4 * rows if by_rows else 0)
 
@@ -96,7 +96,8 @@ class _Tokens:
         """Quantizes the x at that address. Returns the address of the tensor scale; 0 if that is a
         number."""
         to = abi.QuantizeDescFields.from_buffer_copy(self.fields)
-        to.x, to.codes, to.scales = x, memory, memory + self.scales
+        to.x, to.codes = x, memory
+        to.scales = memory + self.scales if self.scales else 0
         if self.of_rows:
             scale = memory + self.of_rows
         to.tensor_scale_device = scale
@@ -153,7 +154,7 @@ class Known:
         if self.tokens is not None:
             memory = _empty((self.tokens.bytes,), (1,), torch.uint8)
             a, x_at = memory.data_ptr(), a
-            x_scales = a + self.tokens.scales
+            x_scales = a + self.tokens.scales if self.tokens.scales else 0
             x_factor = self.tokens.quantize(x_at, a, scale.data_ptr() if scale is not None else 0,
                                             stream)
         d = _empty(self.sizes, self.strides, self.dtype)

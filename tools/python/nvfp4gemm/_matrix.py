@@ -116,6 +116,13 @@ class Matrix:
         return abi.PACKINGS.get(self._scale_layout, 0)
 
     @property
+    def token_packing(self) -> int:
+        """desc.a_packing of a product with this matrix. Where it is not 0, codes are elements times
+        their scales in fp16 and there are no scales. linear() and gated_linear() make such a matrix
+        of x, which nobody else sees."""
+        return abi.TOKEN_PACKINGS.get(self._scale_layout, 0)
+
+    @property
     def format(self) -> str:
         return self._format
 
@@ -186,7 +193,8 @@ class Matrix:
         tensor = None if type(scale) is float else arrays.address(scale)
         if self.packing:
             return arrays.address(self._scales), None, tensor
-        return arrays.address(self._codes), arrays.address(self._scales), tensor
+        scales = None if self.token_packing else arrays.address(self._scales)
+        return arrays.address(self._codes), scales, tensor
 
     def moved_to(self, places: Places) -> bool:
         return self._traced or places != self._places

@@ -145,7 +145,7 @@ class OnAGpu(unittest.TestCase):
 
     def test_the_same_call_gives_the_library_the_same(self):
         for name, call in self.calls.items():
-            for shape in ((M, K), (1, K), (2, 3, K)):
+            for shape in ((M, K), (1, K), (2, 3, K), (64, K)):
                 if "group" in name + "of one scale" and shape == (1, K):
                     continue
                 x = normal(*shape)
@@ -156,6 +156,32 @@ class OnAGpu(unittest.TestCase):
                     self.assertEqual((first.shape, first.dtype, first.stride()),
                                      (again.shape, again.dtype, again.stride()))
                     self.same_runs(x, again)
+
+    def test_many_tokens_are_packed_on_hopper_for_one_product(self):
+        w, other = (nvfp4gemm.quantize(normal(2048, 4096), format=format_)
+                    for format_ in ("nvfp4", "mxfp4"))
+        gated = lambda x, **named: nvfp4gemm.gated_linear(x, w.replace(), w, **named)
+        plain = lambda x, w=w, **named: nvfp4gemm.linear(x, w.replace(), **named)
+        for capability, rows, call, packing in (
+                (90, 64, plain, 3), (90, 1, plain, 0), (90, 256, gated, 3), (100, 64, plain, 0),
+                (120, 64, plain, 0), (90, 64, lambda x, **named: plain(x, other, **named), 0)):
+            with self.subTest(capability=capability, rows=rows, packing=packing):
+                self.put(_device, "_capability", lambda device, one=capability: one)
+                self.put(_device, "_layouts", {})
+                self.put(_known, "_tables", type(_known._tables)())
+                call(normal(rows, 4096), quantize_input=True)
+                quantizer, (_, run) = self.library.quantized[-1], self.library.runs[-1]
+                self.assertEqual(quantizer["packing"], packing)
+                self.assertEqual(quantizer["scales"] is None, packing != 0)
+                self.assertEqual([run["a"], run["a_scales"]],
+                                 [quantizer["codes"], quantizer["scales"]])
+        self.put(_device, "_capability", lambda device: 90)
+        self.put(_device, "_layouts", {})
+        x = normal(64, 4096).requires_grad_()  # codes and scales where torch keeps what it sees
+        plain(x, quantize_input=True)
+        self.assertEqual(self.library.quantized[-1]["packing"], 0)
+        with self.assertRaisesRegex(ValueError, "scale_layout is 'sm90_tokens_1'"):
+            nvfp4gemm.quantize(x.detach(), scale_layout="sm90_tokens_1")
 
     def same_runs(self, x, d):
         """The last two runs, and their quantizers, but for memory that each made for itself."""
@@ -172,7 +198,7 @@ class OnAGpu(unittest.TestCase):
             own = {"codes", "scales", "tensor_scale_device"}
             self.assertEqual({**one, **dict.fromkeys(own)}, {**two, **dict.fromkeys(own)})
             fresh |= {"a", "a_scales", "a_tensor_scale"}
-            self.assertEqual((two["codes"] % 16, two["scales"] % 16), (0, 0))
+            self.assertEqual((two["codes"] % 16, (two["scales"] or 0) % 16), (0, 0))
         self.assertEqual({**first, **dict.fromkeys(fresh)}, {**again, **dict.fromkeys(fresh)})
 
     def test_what_differs_is_looked_at(self):
