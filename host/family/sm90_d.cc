@@ -76,8 +76,7 @@ bool sm90_adds_own_parts(const nvfp4_gemm_desc& g, const Variant& v) {
   const bool packed = has_packed_weights(g);
   if (!v.has(packed ? kOperation_packed_invariant : kOperation_invariant)) return false;
   if (g.batch_invariant == 0 || is_gated(g) || g.k == 0 || !has_plain_operands(g)) return false;
-  const uint32_t kind = make_epilogue(g).kind;
-  return kind < kEpilogueF32 || (kind == kEpilogueF32 && !packed);
+  return make_epilogue(g).kind < kEpilogueGeneral;
 }
 
 bool sm90_gates_groups(const Variant& v) { return v.tile_tokens < 128; }

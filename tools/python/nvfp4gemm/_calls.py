@@ -188,9 +188,9 @@ def linear(x: A, weight: Packed, bias: A | None = None, *, activation: str | Non
                     True: x is first quantized to the weight's format (9.0, 10.0 and 10.3; 12.x if
                     that is NVFP4; and the CPU). The tensor scale is the weight's input_scale if a
                     checkpoint gave it one; otherwise each row gets its own, so that batch_invariant
-                    holds for the quantization, too. On a GPU of 9.0 many tokens are written in the order
-                    that the product reads (docs/packing.md) if the library predicts that this is
-                    faster; not under torch.compile, under autocast or for a gradient
+                    holds for the quantization, too. On a GPU of 9.0 many tokens are written in the
+                    order that the product reads (docs/packing.md) if the library predicts that
+                    this is faster; not under torch.compile, under autocast or for a gradient
 
     x, weight and bias follow the rules of mm() for a, b and bias: what is copied, what is refused,
     and which gradients there are. If a checkpoint gave the weight a pre_quant_scale, x is first
