@@ -218,20 +218,18 @@ __device__ void load_tile_tokens(const Cta90<Tile>& cta, RingPosition<Tile::kSlo
   const uint8_t* from = static_cast<const uint8_t*>(p.token_sub_tiles) +
                         cta.tile.batch * p.sub_tiles_batch_bytes +
                         cta.stage_begin * Tile::kSteps * slab + first * uint64_t{kTokenRowBytes};
-  const uint64_t passed_over = (cta.blocks_apart() - 1) * Tile::kSteps * slab;
-  for (uint32_t i = 0; i < cta.count; ++i, from += passed_over) {
+  for (uint32_t i = 0; i < cta.count * Tile::kSlotsPerStage; ++i, at.advance()) {
+    wait_for_slot(cta, at);
+    const uint32_t bar = cta.tokens_full(at.stage);
+    ptx::mbarrier_arrive_expect_tx(bar, bytes * Tile::kSlotSteps);
+    // Unrolled, ptxas of CUDA 13.0 adds 2 slabs by a shift of 32 bits, whose upper half is not set.
 #pragma unroll 1
-    for (uint32_t slot = 0; slot < Tile::kSlotsPerStage; ++slot, at.advance()) {
-      wait_for_slot(cta, at);
-      const uint32_t bar = cta.tokens_full(at.stage);
-      ptx::mbarrier_arrive_expect_tx(bar, bytes * Tile::kSlotSteps);
-      // Unrolled, ptxas of CUDA 13.0 adds 2 slabs by a shift of 32 bits, whose upper half is not
-      // set.
-#pragma unroll 1
-      for (uint32_t step = 0; step < Tile::kSlotSteps; ++step, from += slab) {
-        ptx::cp_async_bulk(cta.tokens(at.stage) + step * Tile::kSubTileBytes, from, bytes, bar,
-                           ptx::kEvictLast);
-      }
+    for (uint32_t step = 0; step < Tile::kSlotSteps; ++step, from += slab) {
+      ptx::cp_async_bulk(cta.tokens(at.stage) + step * Tile::kSubTileBytes, from, bytes, bar,
+                         ptx::kEvictLast);
+    }
+    if (Tile::kAddsOwnParts && i % Tile::kSlotsPerStage == Tile::kSlotsPerStage - 1) {
+      from += (cta.blocks_apart() - 1) * Tile::kSteps * slab;
     }
   }
 }
