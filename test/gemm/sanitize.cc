@@ -161,7 +161,7 @@ TEST_CASE("every entry for groups and gates at the sizes of compute-sanitizer", 
 // groups for each SM, each with two tiles or more. The rows of groups lie side by side, or apart,
 // with a row of no group after each.
 TEST_CASE("every entry for groups with several tiles a CTA at the sizes of compute-sanitizer",
-          "[sanitize]") {
+          "[sanitize][list]") {
   USE_GPU_FOR_HALVES(gpu);
   if (gpu.info.emulated() && !gemm_test::everything())
     SKIP_TEST("for compute-sanitizer; every emulated run is checked by the emulator");
