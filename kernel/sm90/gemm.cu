@@ -375,7 +375,7 @@ __device__ void wide_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
   if (warp < Tile::kConsumerWarps) {
     ptx::setmaxnreg_inc<Tile::kConsumerRegisters>();
     if constexpr (Tile::kWorkspaceTokens) {
-      clear_rows_beyond_m(cta, 32 * warp + lane, 32 * Tile::kConsumerWarps);
+      clear_rows_beyond_m(cta, threadIdx.x, 32 * Tile::kConsumerWarps);
     }
     Start<Tile>::consumer_warp();
     arrive_at_cluster(cta);
