@@ -57,9 +57,9 @@ constexpr double kProductsSeen = 3;
 constexpr double kPort = 376, kDram = 7400, kFabric = 20000, kPushed = 20.7;
 constexpr double kClock = 1.9;
 // Time that one of the two warps of a lane band takes from sums to D for its 32 tokens: with the
-// fast epilogue, for a D with scales, with the general epilogue, and for a gated product. Beside
-// it, until TMA has read the boxes of a pair.
-constexpr double kFast = 244, kScaled = 543, kGeneral = 1171, kGated = 1420, kBoxes = 96;
+// fast epilogue, for a D with scales, with the general epilogue and SiLU, and for a gated product.
+// Beside it, until TMA has read the boxes of a pair.
+constexpr double kFast = 244, kScaled = 522, kGeneral = 985, kGated = 1015, kBoxes = 96;
 // With split-K, times for 32 rows of an output slice: to push the rows of each other CTA, and to
 // add and store own rows. Last, that of the two cluster barriers.
 constexpr double kPut = 190, kAdd = 91, kMeeting = 308;

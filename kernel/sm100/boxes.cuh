@@ -58,7 +58,6 @@ struct Boxes {
   uint32_t batch, n_first, lane;
 
   __device__ bool used() const { return Tile::kStoresByTma && p.d_by_tma != 0; }
-  __device__ bool by_row() const { return !kGeneral || p.epilogue.d_column == 1; }
 
   // Waits until the next box is free, which an earlier sub-tile may have used.
   __device__ void make_room() const {
@@ -69,12 +68,12 @@ struct Boxes {
   }
 
   // Stores a box, which the lanes have filled, to the rows from m on. TMA drops what lies outside
-  // D.
-  __device__ void send(uint32_t piece, uint32_t m) const {
+  // D. `by_row`: the order of D, and that of the box.
+  __device__ void send(uint32_t piece, uint32_t m, bool by_row = true) const {
     ptx::fence_proxy_async_shared_cta();
     __syncwarp();
     if (ptx::elect_sync()) {
-      ptx::cp_async_bulk_tensor_3d_store(&p.d_map, by_row() ? n_first : m, by_row() ? m : n_first,
+      ptx::cp_async_bulk_tensor_3d_store(&p.d_map, by_row ? n_first : m, by_row ? m : n_first,
                                          batch, buffers.box(piece));
       ptx::cp_async_bulk_commit_group();
     }

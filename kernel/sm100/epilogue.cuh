@@ -30,7 +30,8 @@ struct LaneColumn {
   __device__ LaneColumn() : scale(1) {}
   // An earlier grid may write the factors and the bias. They are loaded before the sums are ready.
   // The bias of the rows' group begins at element `bias_first`.
-  __device__ LaneColumn(const Sm100Params& p, float alpha, uint32_t n, int64_t bias_first = 0) {
+  __device__ LaneColumn(const Sm100Params& p, float alpha, uint32_t n, int64_t bias_first = 0,
+                        bool has_bias = true) {
     const EpilogueParams& e = p.epilogue;
     scale = alpha;
     if (e.kind <= kEpilogueBf16) return;
@@ -39,7 +40,9 @@ struct LaneColumn {
     if (n >= p.n) return;
     factors = ColumnScale(e, alpha, n);
     scale = row_scales ? 1.0f : factors.scale;
-    if (e.bias_type != kTypeNone) bias = load_element(e.bias, e.bias_type, bias_first + n, true);
+    if (e.bias_type != kTypeNone && has_bias) {
+      bias = load_element(e.bias, e.bias_type, bias_first + n, true);
+    }
   }
   __device__ float finish(float sum) const { return __fadd_rn(__fmul_rn(scale, sum), bias); }
 };
@@ -143,12 +146,9 @@ __device__ void store_scalars(const Rows& to, uint32_t m, uint32_t staging, uint
   }
 }
 
-// Stores the rows from m on with the warp's threads, without TMA.
+// Stores the rows from m on, which the warp has put to the buffer.
 template <uint32_t kRows>
-__device__ void store_rows(const float (&x)[kRows], const Rows& to, uint32_t m, uint32_t staging,
-                           uint32_t lane) {
-  put_rows(x, to.type, staging, lane);
-  __syncwarp();
+__device__ void store_staged(const Rows& to, uint32_t m, uint32_t staging, uint32_t lane) {
   if (!to.vectors) {
     store_scalars<kRows>(to, m, staging, lane);
   } else if (to.type == kTypeF32) {
@@ -157,6 +157,15 @@ __device__ void store_rows(const float (&x)[kRows], const Rows& to, uint32_t m, 
     store_vectors<kRows, 4>(to, m, staging, lane);
   }
   __syncwarp();  // the next rows overwrite the buffer
+}
+
+// Stores the rows from m on with the warp's threads, without TMA.
+template <uint32_t kRows>
+__device__ void store_rows(const float (&x)[kRows], const Rows& to, uint32_t m, uint32_t staging,
+                           uint32_t lane) {
+  put_rows(x, to.type, staging, lane);
+  __syncwarp();
+  store_staged<kRows>(to, m, staging, lane);
 }
 
 // Stores a sub-tile by TMA. If a box has room for 2-byte elements only, a sub-tile of 4-byte

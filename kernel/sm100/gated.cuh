@@ -1,53 +1,55 @@
 // SPDX-License-Identifier: MIT
-// The epilogue of gated products. It copies half a sub-tile of each accumulator to shared memory
-// unchanged, one behind the other, where kernel/common/gated.cuh takes both sums of an element.
+// What the general epilogue of 10.x does for a gated product: a lane has the same rows of a column
+// of both products.
 #pragma once
 
 #include <cstdint>
 
 #include "kernel/common/gated.cuh"
-#include "kernel/ptx/memory.cuh"
-#include "kernel/ptx/tcgen05.cuh"
-#include "kernel/sm100/boxes.cuh"
-#include "kernel/sm100/cta.cuh"
-#include "kernel/sm100/general.cuh"
+#include "kernel/sm100/epilogue.cuh"
+#include "kernel/sm100/lane_rows.cuh"
+#include "kernel/sm100/needs.cuh"
+#include "kernel/sm100/silu.cuh"
 
 namespace nvfp4 {
 
-// Copies half a sub-tile of one accumulator to shared memory.
-__device__ inline void put_half(uint32_t tmem, uint32_t staging, uint32_t lane) {
-  uint32_t sums[kHalfRows];
-  ptx::tcgen05_ld_32x32b(sums, tmem);
-#pragma unroll
-  for (uint32_t i = 0; i < kHalfRows; ++i) {
-    ptx::st_shared_b32(staging + i * kSumRowBytes + lane * 4, sums[i]);
+// The second factor and bias of a lane's column in a gated product.
+__device__ inline LaneColumn second_column(const Sm100Params& p, const GateAlphas& alphas,
+                                           uint32_t n) {
+  const EpilogueParams& e = p.epilogue;
+  const GateParams& gate = gated_params(p).gate;
+  LaneColumn column;
+  column.row_scales = e.a_scale_per_row != 0;
+  ptx::griddepcontrol_wait();
+  if (n >= p.n) return column;
+  const GatedColumns its(p, alphas.of_b2, gate.alpha2_device, gate.b2_tensor_scale, n);
+  column.factors = ColumnScale(its.scale_of_rows, its.scale_of_columns);
+  if (!column.row_scales) column.scale = __fmul_rn(its.scale_of_rows, its.scale_of_columns);
+  if (e.bias_type != kTypeNone && e.bias_per_row == 0) {
+    column.bias = load_element(gate.bias2, e.bias_type, alphas.bias_first + n, true);
   }
+  return column;
 }
 
-// One warp drains its lanes of both accumulators, as drain_general does with one.
-template <typename Tile>
-__device__ void drain_gated(const GateAlphas& alphas, uint32_t first_m, uint32_t m_end,
-                            uint32_t tmem, const Boxes<Tile, true>& boxes, uint32_t half) {
-  const Sm100Params& p = boxes.p;
-  const uint32_t lane = boxes.lane, staging = boxes.buffers.sums();
-  const uint32_t row = lane / kLanesPerSumRow, column = lane % kLanesPerSumRow * 4;
-#pragma unroll 1
-  for (uint32_t i = 0; i < StagingBuffers<Tile, true>::kPieces; ++i) {
-    const uint32_t first = (i * Tile::kHalves + half) * kHalfRows, m = first_m + first;
-    if (m >= m_end) break;
-    put_half(tmem + first, staging, lane);
-    put_half(tmem + Tile::kTokens + first, staging + kHalfSumBytes, lane);
-    __syncwarp();
-    const SumRows rows{staging + row * kSumRowBytes + column * 4,
-                       kSumRows * kSumRowBytes,
-                       boxes.batch,
-                       boxes.n_first + column,
-                       m + row,
-                       kSumRows,
-                       min(m + kHalfRows, m_end)};
-    store_gated(p, gated_params(p).gate, alphas, rows, kHalfSumBytes, 1.0f);
-    __syncwarp();  // the next half overwrites the sums
+// Replaces x by act(x) * (y + beta), as multiply_gated of kernel/common/gated.cuh does.
+__device__ inline void multiply_lanes(Needs needs, uint32_t activation, const GateParams& gate,
+                                      LaneRows& x, LaneRows& y) {
+  if (needs.any_of(kNeedsLimit)) {
+#pragma unroll
+    for (uint32_t i = 0; i < kHalfRows; ++i) {
+      x[i] = x[i] > gate.limit ? gate.limit : x[i];
+      y[i] = y[i] > gate.limit ? gate.limit : y[i];
+      y[i] = y[i] < -gate.limit ? -gate.limit : y[i];
+    }
   }
+  if (needs.any_of(kNeedsActivation)) {
+    activate_lane(needs.any_of(kNeedsSilu), activation, x, GateSilu{gate.silu_alpha});
+  }
+  if (needs.any_of(kNeedsGateBeta)) {
+    const ptx::F32x2 beta = ptx::both(gate.beta);
+    each_two(y, [&](ptx::F32x2 two, uint32_t) { return ptx::add(two, beta); });
+  }
+  each_two(x, [&](ptx::F32x2 two, uint32_t i) { return ptx::mul(two, ptx::pack(y[i], y[i + 1])); });
 }
 
 }  // namespace nvfp4

@@ -42,55 +42,68 @@ __device__ inline void divide(const ScaleOfD& s, float (&x)[kBlock]) {
   }
 }
 
+// Stores the codes of 16 columns, byte by byte unless they begin at a multiple of 8 bytes.
+__device__ inline void put_block(uint8_t* d, uint2 codes, bool aligned) {
+  if (aligned) {
+    *reinterpret_cast<uint2*>(d) = codes;
+    return;
+  }
+#pragma unroll 1
+  for (uint32_t i = 0; i < 8; ++i) {
+    d[i] = static_cast<uint8_t>(codes.x);
+    codes = make_uint2(__funnelshift_r(codes.x, codes.y, 8), codes.y >> 8);
+  }
+}
+
+// Where a lane's block of 16 columns goes, the same for all of its rows.
+struct LaneBlock {
+  uint32_t batch, n, row, block;  // of 16 rows and two blocks of the warp's columns
+  uint32_t shift;                 // from a row of D to its row of scales in 128x4 tiles
+  uint8_t* d = nullptr;           // of row 0; none: the columns do not exist
+  int64_t row_bytes;
+  TensorScale t;
+
+  __device__ LaneBlock(const Sm100Params& p, uint32_t its_batch, uint32_t n_first, uint32_t lane,
+                       const ScalesOfGroup& group = {})
+      : batch(its_batch), row(lane % kHalfRows), block(lane / kHalfRows), shift(group.shift) {
+    n = n_first + block * kBlock;
+    row_bytes = p.d_ld / 2;
+    t = tensor_scale_of_d(p.epilogue, group.tensor_scale);
+    if (n < p.n) d = static_cast<uint8_t*>(p.d) + (batch * p.d_batch_stride + n) / 2;
+  }
+  __device__ static bool is_aligned(const Sm100Params& p) {
+    return ((p.d_ld | p.d_batch_stride) & (kBlock - 1)) == 0;
+  }
+};
+
 // Stores up to 16 rows from m on, below m_end, of a warp's columns. The buffer at `at` holds them
-// as turned() says.
-__device__ inline void store_scaled_rows(const Sm100Params& p, uint32_t batch, uint32_t n_first,
-                                         uint32_t m, uint32_t m_end, uint32_t at, uint32_t lane) {
-  const EpilogueParams& e = p.epilogue;
-  const uint32_t row = lane % kHalfRows, block = lane / kHalfRows, n = n_first + block * kBlock;
-  m += row;
-  if (m >= m_end || n >= p.n) return;
-  const TensorScale t = tensor_scale_of_d(e);
-  const bool is_wide = e.d_type == kTypeMxfp4;
+// as rotated() says.
+__device__ inline void store_scaled_rows(const EpilogueParams& e, const LaneBlock& its, uint32_t m,
+                                         uint32_t m_end, uint32_t at, bool is_wide,
+                                         bool is_aligned) {
+  m += its.row;
+  if (m >= m_end || its.d == nullptr) return;
   float x[kBlock];
-  load_block(at, row, block, x);
+  load_block(at, its.row, its.block, x);
   float largest = largest_magnitude(x);
   if (is_wide) {
     float other[kBlock];
-    load_block(at, row, block ^ 1, other);
+    load_block(at, its.row, its.block ^ 1, other);
     largest = max_nan(largest, largest_magnitude(other));
   }
-  const ScaleOfD s = scale_of_d(e, largest, t);
+  const ScaleOfD s = scale_of_d(e, largest, its.t);
   divide(s, x);
   uint2 codes = make_uint2(eight_e2m1(*reinterpret_cast<const float(*)[8]>(&x[0])),
                            eight_e2m1(*reinterpret_cast<const float(*)[8]>(&x[8])));
   if (s.zeros) codes = make_uint2(0, 0);
-  uint8_t* const d = static_cast<uint8_t*>(p.d) + (batch * p.d_batch_stride + m * p.d_ld + n) / 2;
-  *reinterpret_cast<uint2*>(d) = codes;
-  if (!is_wide || block == 0) store_scale_of_d(e, batch, m, n, s);
+  put_block(its.d + m * its.row_bytes, codes, is_aligned);
+  if (!is_wide || its.block == 0) store_scale_of_d(e, its.batch, m + its.shift, its.n, s);
 }
 
-// Differs from drain() of epilogue.cuh in what it does with half a sub-tile.
-template <typename Tile>
-__device__ void drain_scaled(const LaneColumn& column, uint32_t first_m, uint32_t tmem,
-                             const Boxes<Tile, true>& boxes, uint32_t half) {
-  const Sm100Params& p = boxes.p;
-  const uint32_t lane = boxes.lane, staging = boxes.buffers.sums();
-#pragma unroll 1
-  for (uint32_t i = 0; i < StagingBuffers<Tile, true>::kPieces; ++i) {
-    const uint32_t first = (i * Tile::kHalves + half) * kHalfRows, m = first_m + first;
-    if (m >= p.m) break;
-    uint32_t sums[kHalfRows];
-    ptx::tcgen05_ld_32x32b(sums, tmem + first);
-    if (column.row_scales) scale_by_rows(p, column.factors, boxes.batch, m, lane, sums);
+// Puts a lane's rows where store_scaled_rows takes them.
+__device__ inline void put_rotated(const float (&x)[kHalfRows], uint32_t staging, uint32_t lane) {
 #pragma unroll
-    for (uint32_t j = 0; j < kHalfRows; ++j) {
-      ptx::st_shared_f32(staging + rotated(j, lane), column.finish(__uint_as_float(sums[j])));
-    }
-    __syncwarp();
-    store_scaled_rows(p, boxes.batch, boxes.n_first, m, p.m, staging, lane);
-    __syncwarp();  // the next half overwrites the sums
-  }
+  for (uint32_t i = 0; i < kHalfRows; ++i) ptx::st_shared_f32(staging + rotated(i, lane), x[i]);
 }
 
 }  // namespace nvfp4

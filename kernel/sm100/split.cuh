@@ -26,9 +26,7 @@
 #include "kernel/ptx/tcgen05.cuh"
 #include "kernel/sm100/cta.cuh"
 #include "kernel/sm100/epilogue.cuh"
-#include "kernel/sm100/general.cuh"
 #include "kernel/sm100/k_tail.cuh"
-#include "kernel/sm100/scaled.cuh"
 
 namespace nvfp4 {
 
@@ -42,8 +40,11 @@ struct Exchange {
   static constexpr uint32_t kRows =
       Tile::kTokens / (kPartitions * Tile::kHalves);  // of half a slice
   static constexpr uint32_t kReceivedAt = 4 * Tile::kTokens * kSumRowBytes;
-  static_assert(2 * kReceivedAt <= Tile::kStages * (Tile::kMatrixBytes + Tile::kTokenBytes),
-                "own and received sums lie in the ring");
+  // Behind both the general epilogue has a staging buffer for each warp.
+  static constexpr uint32_t kStagingAt = 2 * kReceivedAt;
+  static_assert(kStagingAt + Tile::kEpilogueWarps * kHalfSumBytes <=
+                    Tile::kStages * (Tile::kMatrixBytes + Tile::kTokenBytes),
+                "own and received sums and the buffers lie in the ring");
   static_assert(kRows % 8 == 0 && kRows <= 32, "one load of tensor memory");
 
   const Cta<Tile>& cta;
@@ -199,85 +200,49 @@ __device__ void store_slice(const Exchange<Tile, kPartitions>& its, const LaneCo
 }
 
 // Rows of the slice in shared memory, for the general epilogue: address of the first row, its index
-// in the tile, and the number of rows. For a D with scales they are already scaled, and stored as
-// turned() says.
+// in the tile, the number of rows, and a staging buffer.
 struct SharedSums {
-  uint32_t at, first, rows;
+  uint32_t at, first, rows, staging;
 };
 
 template <typename Tile, uint32_t kPartitions>
-__device__ SharedSums add_slice(const Exchange<Tile, kPartitions>& its, const LaneColumn& column,
-                                bool rotates) {
+__device__ SharedSums add_slice(const Exchange<Tile, kPartitions>& its) {
   constexpr uint32_t kRows = Exchange<Tile, kPartitions>::kRows;
   const uint32_t first = its.first_of(its.cta.rank), at = its.own(first);
-  if (!its.exchange()) return {0, 0, 0};
+  if (!its.exchange()) return {0, 0, 0, 0};
   float x[kRows];
   its.add(x);
-  if (column.row_scales) {
-    scale_by_rows(its.cta.p, column.factors, its.cta.tile().batch, its.m + first, its.lane, x);
-  }
 #pragma unroll
   for (uint32_t i = 0; i < kRows; ++i) {
-    const uint32_t place = rotates ? rotated(i, its.lane) : i * kSumRowBytes + its.lane * 4;
-    ptx::st_shared_f32(at + place, column.finish(x[i]));
+    ptx::st_shared_f32(at + i * kSumRowBytes + its.lane * 4, x[i]);
   }
   __syncwarp();
-  return {at, first, its.rows_of(its.cta.rank)};
+  return {at, first, its.rows_of(its.cta.rank),
+          its.cta.at.smem + its.kStagingAt + (its.half * 4 + its.band) * kHalfSumBytes};
 }
 
+// The half of the output slice that one of the eight epilogue warps stores, for the general
+// epilogue. `sums` is the accumulator's first column and the warp's first lane.
 template <typename Tile>
-__device__ void store_slice_scaled(const Cta<Tile>& cta, const SharedSums& slice, uint32_t n_first,
-                                   uint32_t lane) {
-  const uint32_t m = cta.first_token() + slice.first;
-#pragma unroll 1
-  for (uint32_t row = 0; row < slice.rows; row += kHalfRows) {
-    store_scaled_rows(cta.p, cta.tile().batch, n_first, m + row, m + slice.rows,
-                      slice.at + row * kSumRowBytes, lane);
-  }
+__device__ SharedSums add_partitions(const Cta<Tile>& cta, uint32_t sums, uint32_t band,
+                                     uint32_t half, uint32_t lane) {
+  if (cta.p.split == 2) return add_slice(Exchange<Tile, 2>(cta, sums, band, half, lane));
+  return add_slice(Exchange<Tile, 4>(cta, sums, band, half, lane));
 }
 
-template <typename Tile, bool kScales>
-__device__ void store_slice_general(const Cta<Tile>& cta, const SharedSums& slice, uint32_t band,
-                                    uint32_t lane) {
-  if (slice.rows == 0) return;
-  const uint32_t row = lane / kLanesPerSumRow, n = lane % kLanesPerSumRow * 4;
-  const uint32_t m = cta.first_token() + slice.first;
-  const SumRows sums{slice.at + row * kSumRowBytes + n * 4,
-                     kSumRows * kSumRowBytes,
-                     cta.tile().batch,
-                     cta.first_weight() + band * kSubTileWeights + n,
-                     m + row,
-                     kSumRows,
-                     m + slice.rows};
-  store_general<4, true, kScales>(cta.p, sums, GeneralColumns(cta.p, cta.p.alpha, sums.n), 1.0f);
-}
-
-// One of the eight epilogue warps stores its half of the output slice. Its columns begin at
-// n_first. `sums` is the accumulator's first column and the warp's first lane.
-template <typename Tile, bool kGeneral, bool kScales>
+// The same for the fast epilogue, which stores it. The warp's columns begin at n_first.
+template <typename Tile>
 __device__ void store_partition(const Cta<Tile>& cta, uint32_t sums, uint32_t n_first,
                                 uint32_t band, uint32_t half, uint32_t lane) {
   const Sm100Params& p = cta.p;
   const Exchange<Tile, 2> two(cta, sums, band, half, lane);
   const Exchange<Tile, 4> four(cta, sums, band, half, lane);
-  if constexpr (kGeneral) {
-    const bool scaled = kScales && p.epilogue.kind == kEpilogueScaled;
-    const LaneColumn column = scaled ? LaneColumn(p, p.alpha, n_first + lane) : LaneColumn();
-    const SharedSums slice =
-        p.split == 2 ? add_slice(two, column, scaled) : add_slice(four, column, scaled);
-    if (scaled) {
-      store_slice_scaled(cta, slice, n_first, lane);
-    } else {
-      store_slice_general<Tile, kScales>(cta, slice, band, lane);
-    }
+  const LaneColumn column(p, cta.alpha(), n_first + lane);
+  const Rows to(p, cta.tile().batch, n_first, p.m);
+  if (p.split == 2) {
+    store_slice(two, column, to);
   } else {
-    const LaneColumn column(p, cta.alpha(), n_first + lane);
-    const Rows to(p, cta.tile().batch, n_first, p.m);
-    if (p.split == 2) {
-      store_slice(two, column, to);
-    } else {
-      store_slice(four, column, to);
-    }
+    store_slice(four, column, to);
   }
 }
 

@@ -13,9 +13,7 @@
 #include "kernel/ptx/tma.cuh"
 #include "kernel/sm100/cta.cuh"
 #include "kernel/sm100/epilogue.cuh"
-#include "kernel/sm100/gated.cuh"
 #include "kernel/sm100/general.cuh"
-#include "kernel/sm100/scaled.cuh"
 #include "kernel/sm100/split.cuh"
 
 namespace nvfp4 {
@@ -70,9 +68,9 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
     release_accumulator(cta, lane);
     return;
   }
-  if constexpr (Tile::kMaxSplit > 1) {
+  if constexpr (Tile::kMaxSplit > 1 && !kGeneral) {
     if (cta.shares_tile()) {
-      store_partition<Tile, kGeneral, kScales>(cta, sums, n_first, band, half, lane);
+      store_partition(cta, sums, n_first, band, half, lane);
       return;
     }
   }
@@ -81,21 +79,28 @@ __device__ void store_tile(const Cta<Tile>& cta, uint32_t tmem, uint32_t warp, u
   const Boxes<Tile, kGeneral> boxes{p, {cta.at.smem, epilogue_warp}, batch, n_first, lane};
   if (boxes.used() && lane == 0) ptx::prefetch_tensormap(&p.d_map);
   __syncwarp();
-  if constexpr (Tile::kGated) {
-    wait_for_sums(cta);
-    drain_gated<Tile>({cta.alpha(), cta.alpha2(), cta.bias_first(), cta.d_scales()}, m,
-                      cta.row_end(), sums, boxes, half);
-    release_accumulator(cta, lane);
-  } else if constexpr (kGeneral) {
-    if (kScales && !Tile::kGrouped && p.epilogue.kind == kEpilogueScaled) {
-      const LaneColumn column(p, cta.alpha(), n_first + lane);
-      wait_for_sums(cta);
-      drain_scaled<Tile>(column, m, sums, boxes, half);
-    } else {
-      wait_for_sums(cta);
-      drain_general<Tile, kScales>(cta.alpha(), cta.bias_first(), cta.d_scales(), m, cta.row_end(),
-                                   sums, boxes, half);
+  if constexpr (kGeneral) {
+    GateAlphas alphas{cta.alpha(), cta.alpha(), cta.bias_first(), cta.d_scales()};
+    const LaneColumn column(p, alphas.of_b, n_first + lane, alphas.bias_first,
+                            p.epilogue.bias_per_row == 0);
+    LaneColumn second;
+    if constexpr (Tile::kGated) {
+      alphas.of_b2 = cta.alpha2();
+      second = second_column(p, alphas, n_first + lane);
     }
+    // ptxas takes a flag that is set in one of two ways for one that lanes may differ in.
+    const bool shares = Tile::kMaxSplit > 1 && cta.shares_tile();
+    Sums<Tile> from{sums,   0, lane, m, m + half * kHalfRows, min(cta.row_end(), m + Tile::kTokens),
+                    shares, 0};
+    if (!shares) wait_for_sums(cta);
+    if constexpr (Tile::kMaxSplit > 1) {
+      if (shares) {
+        const SharedSums slice = add_partitions(cta, sums, band, half, lane);
+        from.at = slice.at, from.staging = slice.staging;
+        from.first = from.m = m + slice.first, from.end = from.first + slice.rows;
+      }
+    }
+    drain_general<Tile, kScales>(alphas, column, second, from, boxes);
     release_accumulator(cta, lane);
   } else {
     const LaneColumn column(p, cta.alpha(), n_first + lane, cta.bias_first());

@@ -6,7 +6,6 @@ entries have a way of their own for each type of D, those for D with scales have
 general epilogue: these take half a sub-tile at once."""
 from machine_code import cheapest_path, clocks, named
 
-ROWS_OF_LANE = 4  # of 16: eight lanes take a row
 CODES = "F2FP.SATFINITE.E2M1"
 # Where the ways part: the rounding to a type of two bytes.
 TYPES = {"f16": "F2FP.F16", "bf16": "F2FP.BF16"}
@@ -67,14 +66,6 @@ def stores_of_threads(instructions, part, rows):
     return [group for group in groups if len(group) == number] or [[]]
 
 
-def general(instructions, labels, loop, load, rows):
-    """Clocks of a loop over sub-tiles around one over their rows."""
-    one = trip(instructions, labels, rows, named(instructions, rows, "LDS")[:1])
-    tma = named(instructions, loop, "UTMASTG")[:1]
-    all_of = trip(instructions, labels, loop, [load] + tma)
-    return None if None in (one, all_of) else all_of + (ROWS_OF_LANE - 1) * one
-
-
 def sub_tile(instructions, labels, loop, load):
     """(type, clocks) of a sub-tile, in a loop or alone. It leaves by TMA where it has that way.
     fp32, which is no type here, may have a store of its own: another type's way through it is
@@ -111,26 +102,42 @@ def share(instructions, labels, load, part, what):
         yield f"{what}, {kind}", min(filter(None, ways), default=None)
 
 
+def general_ways(instructions, loop):
+    """(kind, instructions that half a sub-tile passes) in the loop of the general epilogue. The
+    fast SiLU alone divides minus one; C is loaded before the sums are."""
+    loads = named(instructions, loop, "LDTM")
+    last = loads[-1:]
+    silu = [i for i in named(instructions, loop, "MUFU.RCP") if ", -" in instructions[i].text]
+    c = [i for i in named(instructions, (loop[0], loads[0]), "LDG.E.U16")
+         if not instructions[i].predicated]  # of 16 rows that exist
+    maxima = named(instructions, loop, "CREDUX")
+    codes = named(instructions, loop, CODES)
+    rounded = named(instructions, (loads[-1], loop[1]), "STS.U16")[:1]  # a D by rows
+    if len(loads) == 2:
+        yield "gated", loads + [silu[0], silu[-1]] + rounded
+        return
+    yield "SiLU", last + [silu[0], silu[-1]] + rounded
+    yield "C", [c[0], c[-1]] + last + rounded
+    yield "row maxima", last + [maxima[0], maxima[-1]] + rounded
+    if codes:
+        turned = named(instructions, (loads[-1], codes[0]), "LDS.128")
+        first = [i for i in turned if codes[0] - i < 700][:1]
+        yield "scales", last + first + codes[:1]
+
+
 def general_rows(instructions, labels):
     for loop in loops(instructions, labels):
-        lanes = [other for other in loops(instructions, labels) if inside(loop, other)
-                 and named(instructions, other, "MUFU") and named(instructions, other, "LDS")]
-        loads = named(instructions, loop, "LDTM")
-        if lanes and loads:
-            yield ("clocks of half a sub-tile, general",
-                   general(instructions, labels, loop, loads[0], lanes[0]))
-            return
-
-
-def scaled_rows(instructions, labels):
-    """A lane takes 16 columns of a row."""
-    for loop in loops(instructions, labels):
-        loads = named(instructions, loop, "LDTM")
-        codes = named(instructions, loop, CODES)
-        if loads and codes:
-            through = [loads[0], named(instructions, (loads[0], loop[1]), "LDS.128")[0], codes[0]]
-            yield "clocks of half a sub-tile, scaled", trip(instructions, labels, loop, through)
-            return
+        loads = named(instructions, loop, "LDTM.x16")
+        if not loads or not any(", -" in instructions[i].text
+                                for i in named(instructions, loop, "MUFU.RCP")):
+            continue
+        tma = [[store] for store in named(instructions, loop, "UTMASTG")]
+        stores = tma or stores_of_threads(instructions, (loads[-1], loop[1]), 16)
+        for kind, path in general_ways(instructions, loop):
+            trips = [trip(instructions, labels, loop, path + each)
+                     for each in (stores if kind != "scales" else [[]])]
+            yield f"clocks of half a sub-tile, {kind}", min(filter(None, trips), default=None)
+        return
 
 
 def plain_rows(instructions, labels):
@@ -165,5 +172,5 @@ def plain_rows(instructions, labels):
 
 def tail_rows(name, instructions, labels):
     """An entry has the general epilogue, that of scales or the ways of the types."""
-    ways = {"plain": plain_rows, "scaled": scaled_rows}
-    return ways.get(name.rsplit("_", 1)[-1], general_rows)(instructions, labels)
+    ways = plain_rows if name.endswith("_plain") else general_rows
+    return ways(instructions, labels)

@@ -92,8 +92,8 @@ Kernel split(const Machine& machine, Kernel kernel, int parts, int64_t clusters,
 // How a tile's end is counted. Formula: by bytes of D, as before the machine code of the tail was
 // read, which is also how other people's kernels are. The others are clocks of
 // tools/gates/sass.txt. Plain: fp16 of alpha times the sum. Engine: bf16 with a bias and factors on
-// the device. Scaled: D with scales. General: C or an activation.
-enum class Tail { kFormula, kPlain, kEngine, kScaled, kGeneral };
+// the device. Scaled: D with scales. The others are bf16 with C, SiLU, or the maxima of rows.
+enum class Tail { kFormula, kPlain, kEngine, kScaled, kC, kSilu, kRowMaxima };
 
 // This library's for 10.x, by tokens of a tile: kernel/sm100/tile.h, tools/gates/sass.txt,
 // traced.def. `m`: tokens of the problem; of fewer than a tile has, no more are loaded and

@@ -224,8 +224,11 @@ void print_kinds() {
   std::printf("# us on a B200 by the model, by kind of epilogue\nm,n,k,kind,kernel,us");
   for (const Way& way : ways()) std::printf(",%s", way.name.c_str());
   std::printf("\n");
-  const std::pair<const char*, Tail> kinds[] = {
-      {"fast", Tail::kEngine}, {"scaled", Tail::kScaled}, {"general", Tail::kGeneral}};
+  const std::pair<const char*, Tail> kinds[] = {{"fast", Tail::kEngine},
+                                                {"scaled", Tail::kScaled},
+                                                {"C", Tail::kC},
+                                                {"row maxima", Tail::kRowMaxima},
+                                                {"SiLU", Tail::kSilu}};
   for (const Shape& s : forecast_shapes()) {
     for (const auto& [name, tail] : kinds) {
       const KindForecast f = kind_forecast(kB200, s, tail);

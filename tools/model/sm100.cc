@@ -62,11 +62,27 @@ void take_issue(Kernel* k, const char* entry) {
 
 const char* type_of(Tail tail) { return tail == Tail::kPlain ? "f16" : "bf16"; }
 
-// Clocks of a warp for 32 tokens. Other epilogues than the fast one take half a sub-tile at once.
+// What the general epilogue does: its kind in tools/gates/sass.txt, "" for other epilogues.
+std::string general_kind(Tail tail) {
+  switch (tail) {
+    case Tail::kScaled: return "scales";
+    case Tail::kC: return "C";
+    case Tail::kSilu: return "SiLU";
+    case Tail::kRowMaxima: return "row maxima";
+    default: return "";
+  }
+}
+
+const char* entry_of(Tail tail) {
+  if (tail == Tail::kScaled) return "_scaled";
+  return general_kind(tail).empty() ? "_plain" : "";
+}
+
+// Clocks of a warp for 32 tokens. The general epilogue takes half a sub-tile at once.
 double sub_tile_clocks(const std::string& tile, Tail tail) {
-  if (tail == Tail::kGeneral) return 2 * tail_clocks(tile, "half a sub-tile, general");
-  if (tail == Tail::kScaled) return 2 * tail_clocks(tile + "_scaled", "half a sub-tile, scaled");
-  return tail_clocks(tile + "_plain", std::string("a sub-tile, ") + type_of(tail));
+  const std::string kind = general_kind(tail), entry = tile + entry_of(tail);
+  if (kind.empty()) return tail_clocks(entry, std::string("a sub-tile, ") + type_of(tail));
+  return 2 * tail_clocks(entry, "half a sub-tile, " + kind);
 }
 
 // Each lane band of 32 weights has two warps, which go alike. A pair's warp has fewer boxes than
@@ -122,11 +138,10 @@ Kernel sm100_kernel(const Machine& m, const char* entry, int64_t problem_m) {
 
 template <typename Tile>
 Kernel sm100_whole(const Machine& m, Tail tail, int64_t problem_m) {
-  const char* entry = tail == Tail::kGeneral ? "" : tail == Tail::kScaled ? "_scaled" : "_plain";
-  Kernel k = sm100_kernel<Tile>(m, entry, problem_m);
+  Kernel k = sm100_kernel<Tile>(m, entry_of(tail), problem_m);
   k.epilogue_clocks = tail_of_tile<Tile>(m, k, tail);
   // Only the fast epilogue reads the shared columns first. The others release all at their end.
-  if (Tile::kOverlap && (tail == Tail::kScaled || tail == Tail::kGeneral)) k.shared_part = 1;
+  if (Tile::kOverlap && !general_kind(tail).empty()) k.shared_part = 1;
   return k;
 }
 
@@ -135,7 +150,7 @@ Kernel gated_kernel(const Machine& m, int64_t problem_m) {
   Kernel k = sm100_kernel<Tile>(m, "_gated", problem_m);
   k.name += "_gated";
   k.epilogue_clocks = double(Tile::kTokens) / (kSubTile / 2) / Tile::kHalves *
-                      tail_clocks(k.name, "half a sub-tile, general");
+                      tail_clocks(k.name, "half a sub-tile, gated");
   return k;
 }
 
@@ -235,7 +250,7 @@ Kernel sm100_split(const Machine& m, Kernel k, Tail tail, int parts, int64_t row
   const std::string of_parts =
       std::to_string(at_once) + " rows of " + std::to_string(parts) + " parts";
   double one = tail_clocks(kernel, of_parts + ", " + type_of(tail));
-  if (tail == Tail::kScaled || tail == Tail::kGeneral) {  // the same sums take longer to store
+  if (!general_kind(tail).empty()) {  // the same sums take longer to store
     const double more = sub_tile_clocks(k.name, tail) - sub_tile_clocks(k.name, Tail::kEngine);
     one += more * double(at_once) / kSubTile;
   }
