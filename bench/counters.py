@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""counters.py BENCH [--cell TOKENS:MxNxK[:VARIANT] | TOKENS:LAYER@ROWS ..]: what Nsight Compute
-counts in one launch of the product's kernel, caches flushed before each pass, the GPU's own clocks:
-a CSV row a cell to stdout. BENCH is build/nvfp4_bench, whose first launch is counted and verified;
-TOKENS is nvfp4, f16, bf16, or packed: bf16 with packed weights; LAYER@ROWS is a layer of
-experts.def whose groups have ROWS rows each. `ncu` must be on the PATH and may need root."""
+"""counters.py BENCH [--cell TOKENS:MxNxK[:VARIANT] | TOKENS:LAYER@ROWS | run:OPTIONS ..]: what
+Nsight Compute counts in one launch of the product's kernel, caches flushed before each pass, the
+GPU's own clocks: a CSV row a cell to stdout. BENCH is build/nvfp4_bench, whose first launch is
+counted and verified; TOKENS is nvfp4, f16, bf16, or packed: bf16 with packed weights; LAYER@ROWS is
+a layer of experts.def whose groups have ROWS rows each; OPTIONS are those of `nvfp4 run`, a program
+beside BENCH. `ncu` must be on the PATH and may need root."""
 import argparse
 import csv
 import io
+import os
 import subprocess
 import sys
 
@@ -41,6 +43,8 @@ def stalled(reason):
 
 
 def bench_command(bench, tokens, shape, *variant):
+    if tokens == "run":
+        return [os.path.join(os.path.dirname(bench), "nvfp4"), "run", *shape.split()]
     if "@" in shape:
         layer, rows = shape.split("@")
         command = [bench, "grouped", "--layer", layer, "--rows", rows, "--replays", "3"]
