@@ -165,7 +165,7 @@ __device__ void wait_for_accumulator(const Cta<Tile>& cta) {
 }
 
 // Issues the k-blocks of four steps in code without branches between steps. Grouped 256x256 has
-// some, since a tile may have one block of token scales or two. A step takes 16 to 34 clocks to
+// some, since a tile may have one block of token scales or two. A step takes 15 to 32 clocks to
 // issue (tools/gates/sass.txt), and its MMA takes 48 or more. The steps of the last k-block follow;
 // the scales of its last step may have to be cleared first (k_tail.cuh).
 template <bool kScalesOf32, typename Tile>

@@ -257,6 +257,6 @@ TEST_CASE("each function asks of the driver exactly this", "[calls]") {
       5 * gemm_test::variants().size() + 2 + 1 + 2 * gemm_test::half_variants().size() + 2 * 3;
   for (size_t i = 0; i < entries; ++i) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
   prepare += mode + mode;
-  for (int kernel = 0; kernel < 31; ++kernel) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
+  for (int kernel = 0; kernel < 30; ++kernel) prepare += "cuKernelGetFunction\ncuFuncLoad\n";
   CHECK(calls_of([&] { return nvfp4_prepare(); }) == prepare + mode);
 }

@@ -53,7 +53,7 @@ class CheckHw(stand_in.StandIns):
     def test_one_tool_can_be_named(self):
         self.assertEqual(self.run_script("sanitize", "racecheck").returncode, 0)
         with open(self.calls) as file:
-            self.assertEqual(file.read(), f"racecheck: {self.build}/nvfp4_test [sanitize]\n")
+            self.assertEqual(file.read(), f"racecheck: {self.build}/nvfp4_test [sanitize]~[list]\n")
 
     def test_a_finding_is_shown_and_fails(self):
         done = self.run_script("sanitize", BAD="racecheck")

@@ -405,8 +405,8 @@ void add_quantize(CLI::App& app, QuantizeOptions& options) {
       *quantize, "--pack", options.packing,
       {{"none", NVFP4_PACKING_NONE}, {"90", NVFP4_PACKING_SM90_1}, {"100", NVFP4_PACKING_SM100_1}},
       "none",
-      "also write PREFIX.packed.npy for nvfp4 run --b-quantized: the order of "
-      "the kernels for 9.0, or of those for 10.0 and 10.3");
+      "also write PREFIX.packed.npy for run --b-quantized, in the order of 9.0 or of 10.0 and "
+      "10.3");
   quantize->footer("Example:\n  nvfp4 quantize w.npy --out w --layout linear");
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from nvfp4gemm import abi
+from nvfp4gemm import _optional, abi
 
 
 class Packing(NamedTuple):
@@ -22,8 +22,7 @@ def _capability(x: Any) -> tuple[int, int] | None:
     """The compute capability of the GPU on which x lies; None on the CPU."""
     if not getattr(x, "is_cuda", False):
         return None
-    import torch
-    return torch.cuda.get_device_capability(x.device)
+    return _optional.torch.cuda.get_device_capability(x.device)
 
 
 def reads(x: Any, packing: str) -> bool:
