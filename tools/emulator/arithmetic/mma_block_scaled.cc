@@ -18,7 +18,7 @@ namespace {
 struct Way {
   ScaledSum model;
   ScaleType type;
-  bool accumulate, exact;  // exact: the short way where it holds
+  bool accumulate, exact;  // exact: sums that meet the conditions of mma_exact.h take its path
 };
 
 EMU_CLONES void run_columns(const Row* rows, uint32_t count, const Columns& columns, uint32_t used,

@@ -15,8 +15,9 @@ namespace emu {
 namespace blocks_model {
 
 constexpr int zero_exponent = -126, fraction_bits = 35;
-// A block is quarters * eighths * eighths = units of 2^-8, so 27 more bits make 35; an fp32
-// significand has 23 fractional bits. No term exceeds 2^46 then, no sum 2^49.
+// The sum of a block is an integer in units of 1/4 * 1/8 * 1/8 = 2^-8. Shifted up by 27 bits it has
+// 35 fractional bits. An fp32 significand has 23. After the shifts no term exceeds 2^46, and no sum
+// exceeds 2^49.
 constexpr int term_up = fraction_bits - 8, float_up = fraction_bits - 23;
 
 EMU_INLINE void add(const Row& row, const Columns& columns, const BlockSums& blocks,

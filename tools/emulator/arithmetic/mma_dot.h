@@ -8,10 +8,11 @@
 //   * the sum is rounded toward zero to fp32, or to nearest even to fp16;
 //   * `narrow`, 8-bit floats on Hopper: 13 fractional bits instead of 25, in an fp32 result too.
 //
-// A product with a zero factor counts with exponent -126 plus the other factor's and the scales',
-// or with -126 where `zero_raises` is false: two published readings. The second is what an H200
-// does in wgmma and mma.sync of fp16 and 8-bit floats (test/h200/zero_product_probe). NaN, and
-// infinities that meet their opposite or zero, give 0x7FFFFFFF or 0x7FFF.
+// A product with a zero factor has the exponent -126 plus the exponents of the other factor and of
+// the scales; if `zero_raises` is false, it has the exponent -126. Both readings are published. The
+// second is what an H200 does in wgmma and mma.sync of fp16 and 8-bit floats
+// (test/h200/zero_product_probe). NaN, and infinities that meet their opposite or zero, give
+// 0x7FFFFFFF or 0x7FFF.
 #pragma once
 
 #include <cstddef>

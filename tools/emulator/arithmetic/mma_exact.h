@@ -10,15 +10,15 @@
 //     and so of 2^(M-35). C is a multiple of 2^(E_C-23), and so of 2^(M-35).
 //   * The model "blocks" (mma_model.cc) cuts to multiples of 2^(E-35), where E is the largest
 //     exponent of all terms that it aligns, so E <= M.
-//   * The model "groups" (mma_groups.h) cuts to multiples of 2^(E_C-35), and E_C <= M, or of
-//     2^max(P-39, S-35), where S <= M is the largest G of a product that is not zero and P is at
-//     most S + 4.
+//   * The model "groups" (mma_groups.h) cuts to multiples of 2^(E_C-35) or of 2^max(P-39, S-35).
+//     In the first case E_C <= M. In the second case S <= M is the largest G of a product that is
+//     not zero, and P <= S + 4.
 //   * Cutting a number to a multiple of q does not change it if it is a multiple of q.
 //
 // The sum is below 2^(M+14), and a multiple of 2^(M-35): every partial sum in any order fits the 53
 // bits of a double, so additions and multiplications of doubles are exact in any rounding mode.
-// What would round to a subnormal number is left to the models, which differ there (the sign of
-// zero, and ue8m0's blocks below 2^-174), and so is infinity. No NaN comes here.
+// Subnormal results and infinity are left to the models. For subnormal results the models differ:
+// in the sign of zero, and under ue8m0 in blocks below 2^-174. No operand is a NaN here.
 #pragma once
 
 #include <algorithm>

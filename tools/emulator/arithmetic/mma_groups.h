@@ -16,9 +16,9 @@
 //   4. If rule 3 applies under ue8m0 and the result is subnormal, a block is ignored if it is below
 //      2^-174 and its scales are not the largest.
 //
-// A sum that is cut to zero is +0. To cut the groups of a block gives another result than to cut
-// the sum of the block only if the exponent of the block is more than 27 below S. Only scales of
-// ue4m3 can be so far apart. one() computes columns with such a block, and columns with a subnormal
+// A sum that is cut to zero is +0. Cutting each group of a block and cutting the sum of the block
+// give the same result unless the block's exponent is more than 27 below S. Only scales of ue4m3
+// can be so far apart. one() computes columns with such a block, and columns with a subnormal
 // result, one at a time.
 #pragma once
 
@@ -39,8 +39,9 @@ struct Exponents {
   alignas(64) int32_t scale[mma_width], largest[mma_width];  // S, P
 };
 
-// The exponent of a block's largest product without scales, -1 if all are zero. It counts
-// thresholds: if two elements have exponents of at least x and y, their product has at least x + y.
+// The exponent of a block's largest product without scales, -1 if all are zero. find_raw() counts
+// the sums x + y for which some k has elements with exponents of at least x and y (Row::at_least).
+// The exponent is that count less 1.
 EMU_INLINE void find_raw(const Row& row, const Columns& columns, int g, int16_t* out) {
   for (int n = 0; n < mma_width; ++n) {
     int16_t raw = -1;

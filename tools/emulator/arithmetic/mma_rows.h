@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The operands of a block-scaled MMA step as integers: what both models of the sum and the exact
-// path read.
+// The operands of a block-scaled MMA step as integers. Both models and the exact path read them.
 #pragma once
 
 #include <cstdint>

@@ -69,8 +69,8 @@ inline uint32_t round_toward_zero(int64_t sum, int unit) {
   return sign | uint32_t(exponent + 127) << 23 | (uint32_t(cut) & 0x7FFFFF);
 }
 
-// sum * 2^unit to fp16, ties to even; beyond the largest finite number infinity. What rounds to
-// zero is +0, of a negative sum, too (H200, 2026-11-21).
+// sum * 2^unit to fp16, ties to even. A result above the largest finite number becomes infinity. A
+// sum that rounds to zero becomes +0, even a negative one (H200, 2026-11-21).
 inline uint32_t round_to_half(int64_t sum, int unit) {
   if (sum == 0) return 0;
   const uint32_t sign = sum < 0 ? 0x8000 : 0;

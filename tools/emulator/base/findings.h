@@ -41,11 +41,12 @@ class Findings {
   };
   // `rule` is the rule's identifier, `text` the report with its places. A process prints one
   // example of each rule and kernel, and tell_the_rest() prints the number of the others. If
-  // `left_to` names a tool (ptxas), this tool adds what the PTX text lacks: such a finding is only
-  // counted. Throws Finding when the class stops the launch.
+  // `left_to` is not nullptr, it names a tool (ptxas) that adds what the PTX text lacks, and the
+  // finding is only counted. Throws Finding when the class stops the launch.
   void add(Severity severity, const Place& place, const std::string& rule, const std::string& text,
            const char* left_to = nullptr);
-  // Counts a finding of a pair that was added already; false: it was not.
+  // Counts one more finding and returns true if its pair was added already. Otherwise returns
+  // false, and the caller calls add().
   bool again(Severity severity, uint64_t key);
   // To be called when the launch has ended: tells in one line for each class how many findings of
   // each rule were not told as an example.

@@ -83,7 +83,7 @@ bool parse(const char* text, Blocks& value, uint64_t) {
 
 constexpr uint64_t largest_warp = 31, largest_rank = 15;
 
-// An empty text is no warp.
+// An empty text selects no warp.
 bool parse(const char* text, Late& value, uint64_t) {
   if (!*text) return value = Late{}, true;
   const std::string all = text;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Copies and fills. A range that is not inside one allocation is INVALID_VALUE, as the real driver
-// says of addresses that it did not hand out; it cannot see an overrun into its own 2 MiB page,
-// this one can.
+// Copies and fills. A range that is not inside one allocation gives INVALID_VALUE. The real driver
+// gives this status only for addresses outside its allocations, and does not notice an overrun
+// within a 2 MiB page. The emulator does.
 #include <algorithm>
 #include <cstring>
 

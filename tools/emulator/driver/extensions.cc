@@ -52,7 +52,7 @@ int nvfp4emu_set(const char* name, const char* value) {
 
 namespace {
 
-// As much of it as there is room for, always terminated; the bytes that all of it needs.
+// Copies as much of `all` as fits, always NUL-terminated. Returns the bytes that all of it needs.
 size_t hand_out(const std::string& all, char* text, size_t bytes) {
   if (text && bytes) {
     size_t n = std::min(all.size(), bytes - 1);

@@ -7,7 +7,7 @@
 namespace emu::driver {
 
 std::shared_ptr<ptx::Module> KnownCode::find(std::string_view text) const {
-  text = text.substr(0, text.find('\0'));  // as the parser does, of a fat binary's padding
+  text = text.substr(0, text.find('\0'));  // as the parser does: a fat binary pads with NULs
   for (const auto& code : latest_)
     if (code->source == text) return code;
   return nullptr;

@@ -180,7 +180,8 @@ CUresult status_of(FaultKind kind) {
     case FaultKind::illegal_address: return CUDA_ERROR_ILLEGAL_ADDRESS;
     case FaultKind::misaligned_address: return CUDA_ERROR_MISALIGNED_ADDRESS;
     case FaultKind::illegal_instruction: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
-    case FaultKind::tensor_memory: return CUDA_ERROR_TENSOR_MEMORY_LEAK;  // CUDA's only one
+    // CUDA has no other status for tensor memory.
+    case FaultKind::tensor_memory: return CUDA_ERROR_TENSOR_MEMORY_LEAK;
     case FaultKind::failed_assert: return CUDA_ERROR_ASSERT;
     case FaultKind::deadlock:
     case FaultKind::watchdog: return CUDA_ERROR_LAUNCH_TIMEOUT;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bytes with what is known of them: some of global memory have no value (memory/blank_bytes.h).
+// Copies bytes together with the record of which of them have a value. Some bytes of global memory
+// have none (memory/blank_bytes.h).
 #pragma once
 
 #include "tools/emulator/driver/state.h"

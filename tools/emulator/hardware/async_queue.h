@@ -33,7 +33,8 @@ class AsyncQueue {
   // Completes one piece of work although the order would rather wait. False if there is none.
   bool complete_one();
   std::string pending() const;  // for reports: what has not completed
-  // Whether work that may take effect now waits. soonest: no. latest: yes. random: it is drawn.
+  // Returns true if work that could take effect now is held back. Order::soonest: never.
+  // Order::latest: always. Order::random: late() draws a number.
   bool late();
 
  private:
@@ -53,7 +54,7 @@ class AsyncQueue {
   Order order_;
   uint64_t state_, eagerness_ = 1, next_chain_ = 1;
   uint64_t ticks_ = 0;
-  // For chains that have no work yet: the tick before which their work does not complete.
+  // For chains that are still empty: work that is posted later does not complete before this tick.
   std::map<Chain, uint64_t> lag_until_;
   size_t size_ = 0;
   std::vector<Pending> chains_;           // sorted by number

@@ -22,7 +22,8 @@ class CopyGroups {
   using Handle = Copy*;  // valid as long as the CTA, which lives until its cluster ends
 
   Handle issue(uint32_t thread);
-  void join(uint32_t thread, Handle copy);  // adds a copy that another thread issued for both
+  // Adds `copy`, which another thread issued on behalf of both threads.
+  void join(uint32_t thread, Handle copy);
   void commit(uint32_t thread);
   // True when all but the `allowed` youngest committed groups are complete.
   bool complete(uint32_t thread, uint32_t allowed, bool only_reads);
@@ -33,7 +34,7 @@ class CopyGroups {
   struct Thread {
     std::vector<Handle> copies;  // in their order
     std::vector<size_t> ends;    // of the groups: how many copies there are up to it
-    size_t done = 0, read = 0;   // copies from the first on that are known to be
+    size_t done = 0, read = 0;   // copies known to be done, and read, counted from the first
   };
   Thread& thread(uint32_t number);
   static bool complete(Thread& thread, size_t end, bool only_reads);

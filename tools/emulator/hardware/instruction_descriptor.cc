@@ -106,7 +106,7 @@ void check_scales(Fields& f, MmaShape& s, MmaKind kind) {
   else if (ue4m3 && s.block == 32)
     f.add("bit 23 (scale type) is 0 = ue4m3, which needs 16-element blocks (.scale_vec::4X)");
   const auto id = [&](const char* name, uint32_t value) {
-    if (kind == MmaKind::mxf8f6f4) return;  // any of four bytes
+    if (kind == MmaKind::mxf8f6f4) return;  // the id may name any of the four bytes
     if (s.block == 16 ? value != 0 : value % 2 != 0)
       f.add(format("%s is %u, must be 0%s", name, value, s.block == 16 ? "" : " or 2"));
   };

@@ -29,12 +29,14 @@ struct MmaOperand {
   bool transposed;         // MN-major: neighbouring rows are neighbours in memory
   uint32_t element_bytes;  // counts only if transposed
   const char* name;        // "tcgen05.mma A"
-  // Of the 16 bytes of 16 elements; 4- and 6-bit elements leave the rest as it is.
+  // Bytes of data in the 16 bytes that hold 16 elements. With 4- and 6-bit elements the other bytes
+  // are padding and are not copied.
   uint32_t chunk_data = 16;
 
   // The 16-byte chunks it reads. Throws Fault on a descriptor that does not fit.
   std::vector<uint32_t> chunks() const;
-  // rows x 32 bytes, K-major; they are those from `first` on in `missing`.
+  // Writes rows x 32 bytes, K-major, to `packed`. Row r of this operand is row first + r of
+  // `missing`.
   void gather(const SharedMemory& shared, uint8_t* packed, uint32_t first,
               MissingRows& missing) const;
 };

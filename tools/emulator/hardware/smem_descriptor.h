@@ -14,8 +14,8 @@ namespace emu {
 
 struct SmemDescriptor {
   uint32_t address = 0;  // CTA-relative shared address, 18 bits
-  // K-major: bytes from one 16-byte column of K to the next, unswizzled layouts only, and from one
-  // group of eight rows to the next. MN-major: see transposed_chunk.
+  // K-major: `lead` is the distance in bytes between 16-byte columns of K (unswizzled layouts
+  // only), `stride` the distance between groups of eight rows. MN-major: see transposed_chunk.
   uint32_t lead = 0, stride = 0;
   Swizzle swizzle = Swizzle::none;
   Atom atom = Atom::b16;  // b32: patterns of four k instead of eight

@@ -104,8 +104,8 @@ void check_a_in_tensor(const MmaCommand& c, const Mma& m, const TensorMemory& te
                  uint32_t(c.a), words);
 }
 
-// The manual's examples of masks (9.7.16.4.3) contradict its table of their fields about which span
-// has the zeros, and nobody is known to use one.
+// The manual's examples of masks (9.7.16.4.3) and its table of the mask's fields disagree on which
+// span has the zeros. No known program uses a mask.
 void check_zero_columns(const MmaCommand& c) {
   const bool mask = c.zero_columns >> 39 & 1;
   const uint32_t shift = c.zero_columns >> 56 & 63;
@@ -150,7 +150,8 @@ Mma check(const MmaCommand& c, const Memories& ctas) {
   return m;
 }
 
-// A row of A in a lane of tensor memory; nullptr where it lacks a value, as row `r` of `missing`.
+// Returns a row of A in a lane of tensor memory. If the row lacks a value, adds it to `missing` as
+// row `r` and returns nullptr.
 const uint32_t* row_in(const TensorMemory& tensor, uint32_t lane, uint32_t column, uint32_t r,
                        const char* who, MissingRows& missing) {
   if (const uint32_t* row = tensor.known_row(lane, column, words)) return row;
@@ -190,7 +191,7 @@ void gather_a_from_tensor(const MmaCommand& c, const Mma& m, const TensorMemory&
   }
 }
 
-// Which of the copies of a word of scales the sums in a band of lanes read.
+// Chooses the copy of a word of scales that the sums in a band of lanes read.
 ScaleCell copy_for(const ScaleCell& cell, ScaleBands which, uint32_t of_band) {
   if (which == ScaleBands::equal) return cell;
   const uint32_t copy = which == ScaleBands::own ? of_band % cell.bands : 0;
@@ -240,7 +241,8 @@ struct Scales {
 struct Operands {
   std::vector<uint8_t> a, b;
   std::vector<Scales> sfa, sfb;  // one for all lanes, or one for each band
-  MissingRows no_a, no_b;        // of operand or scales, A's as in `a`
+  // Rows whose operand or scales lack a value. `no_a` numbers the rows as `a` does.
+  MissingRows no_a, no_b;
 };
 
 void gather_sfb(const MmaCommand& c, const Mma& m, const Memories& ctas, uint32_t of_band,
@@ -344,7 +346,7 @@ Strip enabled(const MmaCommand& c, const Strip& strip, uint32_t from) {
   return {strip.cta, strip.lane + from, strip.row + from, to - from, strip.n, strip.columns};
 }
 
-// What a row of A or B without a value makes.
+// Marks the sums that depend on a row of A or B without a value: the sums have no value either.
 void lose(const MmaCommand& c, const Operands& o, const Strip& strip, TensorMemory& tensor) {
   const uint32_t column = TensorMemory::column_of(c.d);
   const std::string at = format(" (PTX line %u)", c.line);

@@ -39,7 +39,7 @@ struct TensorMap {
   uint8_t element_strides[max_rank] = {};
   uint8_t type = 0, rank = 0, interleave = 0, swizzle = 0, l2_promotion = 0, oob_fill = 0;
   uint8_t atomicity = 0;  // Atom; swizzle is 0 to 3
-  uint8_t im2col = 0;     // 1: box is channels by 1 by 1 .., and these count
+  uint8_t im2col = 0;     // 1: the box is channels x 1 x 1 .., and the three fields below apply
   uint16_t pixels = 0;
   int16_t lower[3] = {}, upper[3] = {};
 
@@ -51,7 +51,8 @@ struct TensorMap {
   // Rows of 16 4- or 6-bit elements to 16 bytes of shared memory: 8 or 12 of data, then a gap.
   bool padded() const;
   uint32_t shared_row_bytes() const { return padded() ? box[0] : row_bytes(); }
-  // Elements that a box has along dimension i, of those that it spans.
+  // The number of elements of a box along dimension i. From dimension 1 on, a box takes one in
+  // element_strides[i] of the elements that it spans.
   uint32_t extent(uint32_t i) const {
     return i ? (box[i] + element_strides[i] - 1) / element_strides[i] : box[0];
   }
@@ -68,8 +69,8 @@ std::string encode_tiled(const TensorMapArguments& arguments, int capability, Te
 std::string encode_im2col(const TensorMapArguments& arguments, const Im2colArguments& im2col,
                           int capability, TensorMap* out);
 
-// tensormap.replace (PTX ISA 9.7.9.26): puts a new value into one field; `i` is the dimension of
-// the fields that have one per dimension. Throws Fault illegal_instruction.
+// tensormap.replace (PTX ISA 9.7.9.26): puts a new value into one field. If the field has an entry
+// per dimension, `i` is the dimension. Throws Fault illegal_instruction.
 enum class MapField : uint8_t {
   global_address,
   rank,

@@ -8,7 +8,7 @@
 
 namespace emu {
 
-// CUtensorMapDataType and CUtensorMapSwizzle, where they are more than a width.
+// The codes of CUtensorMapDataType and CUtensorMapSwizzle that a width alone does not describe.
 enum TypeCode : uint32_t {
   f32_ftz = 10,
   tf32 = 11,

@@ -2,8 +2,9 @@
 // Tensor memory of one CTA: 128 lanes x 512 columns x 32 bits, allocated in whole columns.
 //
 // An address is lane << 16 | column. Each cell has a shadow: a cell that was not written since its
-// column was allocated, or that tcgen05.cp filled from bytes nobody wrote, has no value. Nor has
-// one that a tcgen05.mma made of what had none, or that tcgen05.st stored no value to.
+// column was allocated, or that tcgen05.cp filled from bytes nobody wrote, has no value. A cell
+// also has no value if a tcgen05.mma computed it from something without a value, or if tcgen05.st
+// stored a register without a value to it.
 #pragma once
 
 #include <bitset>

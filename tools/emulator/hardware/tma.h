@@ -42,8 +42,8 @@ void tma_load(const TensorMap& map, const TmaCoordinates& c, uint32_t shared_add
 // The box to global memory; rows outside the tensor are dropped, row ends are cut at 16 bytes.
 void tma_store(const TensorMap& map, const TmaCoordinates& c, uint32_t shared_address,
                const SharedMemory& shared, const GlobalMemory& global);
-// The box against global memory, element by element: update(there, here). Elements outside the
-// tensor are dropped.
+// Calls update(element in global memory, element in shared memory) for each element of the box.
+// Elements outside the tensor are dropped.
 using TmaUpdate = std::function<void(uint8_t* global, const uint8_t* shared)>;
 void tma_update(const TensorMap& map, const TmaCoordinates& c, uint32_t shared_address,
                 const SharedMemory& shared, const GlobalMemory& global, const TmaUpdate& update);

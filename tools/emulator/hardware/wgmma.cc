@@ -29,7 +29,8 @@ Operand operand_b(const WgmmaCommand& c) { return {c.b, c.n, c.b_mn_major, b_nam
 // MN-major operands are 16-bit: 16 values of k, eight elements to a chunk.
 constexpr uint32_t mn_depth = 16, mn_chunk = 8;
 
-// Calls f(row or chunk of M or N, chunk of K or k, address) for every chunk.
+// Calls f for every chunk. K-major: f(row, chunk of K, address). MN-major: f(chunk of M or N, k,
+// address).
 template <class F>
 void each_chunk(const Operand& o, F f) {
   const WgmmaDescriptor d = o.decode();
@@ -88,8 +89,8 @@ void each_result(const WgmmaCommand& c, F f) {
   for (uint32_t w = 0; w < wgmma_warps; ++w)
     for (uint32_t i = 0; i < registers; ++i)
       for (uint32_t l = 0; l < lanes; ++l) {
-        const uint32_t element =
-            i * per;  // of the lane: pairs in a row, two rows, then 8 columns on
+        // The lane's elements: two in a row, two in the row 8 below, then the same 8 columns on.
+        const uint32_t element = i * per;
         f((w * registers + i) * lanes + l, 16 * w + l / 4 + 8 * (element / 2 % 2),
           8 * (element / 4) + 2 * (l % 4) + element % 2);
       }

@@ -26,7 +26,7 @@ class AsyncWork {
   SharedMemory& writes(const Target& to, uint32_t bytes, Use use = Use::write) const;
   const GlobalMemory& reads(const std::vector<Rows>& all) const;
   const GlobalMemory& writes(const std::vector<Rows>& all, Use use = Use::write) const;
-  // Columns of tensor memory, which is always there.
+  // Tells the observers of an access to columns of tensor memory. Returns the CTA's tensor memory.
   TensorMemory& columns(const reach::Columns& which, Use use) const;
   // tcgen05.mma and cp, which work on a pair of CTAs, or on one: `check` says what they touch in
   // each.

@@ -11,9 +11,9 @@ using ptx::Operand;
 
 namespace {
 
-// ptxas 13.0 puts a WARPSYNC.ALL before each instruction that is .aligned, and before bar.*, which
-// always is, wherever it does not know the warp to be together (SASS of sm_90a and sm_100a): bar,
-// barrier.cluster, setmaxnreg, ldmatrix, stmatrix, mma, wgmma, tensormap.cp_fenceproxy,
+// Where ptxas 13.0 does not know that the warp is converged, it puts a WARPSYNC.ALL before each
+// .aligned instruction and before bar.*, which is always aligned. In SASS of sm_90a and sm_100a:
+// before bar, barrier.cluster, setmaxnreg, ldmatrix, stmatrix, mma, wgmma, tensormap.cp_fenceproxy,
 // tcgen05.alloc, dealloc, relinquish_alloc_permit, ld and st. Not before tcgen05.wait.
 bool waits_for_warp(const ptx::Instr& in) {
   if (in.has(ptx::Mod::aligned)) return std::strncmp(in.opcode, "tcgen05.wait", 12) != 0;
@@ -28,10 +28,11 @@ bool Warp::align(const ptx::Instr& in, uint32_t& active) {
   uint32_t here = active;
   for (const auto& f : flow.fragments) {
     if (&f == &me || !f.aligned) continue;
-    if (f.pc != me.pc) return true;  // one of two places: require_aligned() has the Fault
+    if (f.pc != me.pc) return true;  // lanes at two places: require_aligned() throws the Fault
     here |= f.mask;
   }
-  // Parked lanes that wait for the lanes here are past this instruction, so nobody waits for them.
+  // Lanes that are parked until the lanes here come have already executed this instruction, so the
+  // lanes here do not wait for them.
   if (flow.parked_for(here)) return true;
   if (const uint32_t missing = live() & ~here) {
     me.aligned = true;

@@ -149,7 +149,8 @@ uint64_t GridRun::host_threads() const {
 }
 
 Counters GridRun::run() {
-  // As many CTAs as the device has SMs can rely on running together, and all of a cooperative grid.
+  // A program may rely on one CTA per SM running at the same time, and on all CTAs of a cooperative
+  // grid.
   uint64_t per_thread =
       uint64_t(launch_.cluster.x) * launch_.cluster.y * launch_.cluster.z * threads_;
   const Dim3 g = launch_.grid;

@@ -56,7 +56,7 @@ class Bytes {
   void acquire(const ptx::Instr& in) const;
   const Place& place() const { return place_; }
 
-  // The warp as one stores a word to shared memory.
+  // Stores a word to shared memory as an access of the whole warp, not of a lane.
   static void store_word(Cta& cta, uint32_t address, uint32_t word, const char* who);
 
  private:

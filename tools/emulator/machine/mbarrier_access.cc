@@ -6,8 +6,8 @@
 
 namespace emu {
 
-// Hardware stores a new barrier whatever was there. As long as the old one is idle, nobody can see
-// the difference to one that was invalidated first.
+// On hardware mbarrier.init overwrites whatever was there. If the old barrier is idle, the result
+// is the same as after an mbarrier.inval.
 void MbarrierAccess::replace(const Target& t) {
   const Moment& now = t.cta->cluster.now;
   report::formal(report::Rule::living_barrier,

@@ -21,9 +21,10 @@ class Policy {
   uint64_t rest();                 // instructions of the others after it; 0: none
   // The warp runs only while no other warp of the cluster can and no asynchronous work is pending.
   bool is_late(const Warp& warp) const;
-  // For EMU_LATE=seed. is_over() counts a turn that the late warps had because no other could run,
-  // or that another had while they were blocked. True: it was their last one. Then next_role()
-  // makes others late; false: there are no others.
+  // For EMU_LATE=seed. The scheduler calls is_over() after each turn that a late warp had because
+  // no other warp could run, and after each turn of another warp while the late warps were blocked.
+  // True: the late warps have used up their turns. Then next_role() makes other warps late. It
+  // returns false if there are no others.
   bool by_seed() const { return late_.by_seed; }
   bool is_over();
   bool next_role();

@@ -348,7 +348,7 @@ struct Row {
   FaultKind kind;
 };
 
-// As Rule counts them.
+// In the order of the enumerators of Rule.
 constexpr Row rows[] = {
 #define EMU_RULE(name, kind, meaning) {#name, FaultKind::kind},
 #include "tools/emulator/machine/rules.def"
@@ -404,12 +404,13 @@ Fault located(const Fault& fault, const Warp& warp, const ptx::Instr& in, uint32
 
 namespace {
 
-// What ptxas puts right, and compilers other than NVIDIA's therefore leave out.
+// The tool that repairs a breach of the rule (ptxas), if the module's compiler relies on the
+// repair; otherwise nullptr.
 const char* left_to(Rule rule, const ptx::Module* module) {
   return module && rule == Rule::early_register ? module->left_to_ptxas() : nullptr;
 }
 
-// `located` is called for the first of its key alone.
+// Calls `located` only for the first finding with its key.
 template <class Located>
 void add(Rule rule, const Findings::Place& place, const Launch& launch, Located located) {
   if (!launch.findings || !Findings::wanted(Severity::formal)) return;

@@ -61,7 +61,8 @@ Scheduler::State Scheduler::run(uint64_t instructions) {
   return State::going;
 }
 
-// Nobody else can go on. Others may be late afterwards.
+// Lets a late warp run when the other warps cannot go on or only spin. Afterwards other warps may
+// be the late ones.
 bool Scheduler::late_turn() {
   if (!turn(Of::late)) return false;
   if (policy_.is_over()) choose_late();
@@ -73,7 +74,7 @@ bool Scheduler::late_wait() const {
                      [&](const Entry& e) { return !e.late || is_still(e); });
 }
 
-// A role whose warps have ended is none.
+// Passes over a role if all its warps have ended.
 void Scheduler::choose_late() {
   constexpr int tries = 8;
   for (int i = 0; i < tries && policy_.next_role(); ++i) {
@@ -122,8 +123,8 @@ bool Scheduler::all_poll() const {
   return polling_turns_ >= paths;
 }
 
-// What the warps that poll wait for: those that rest, asynchronous work, those that are late.
-// False: only another cluster can change anything.
+// Lets go on what the polling warps may wait for: resting warps, else asynchronous work, else late
+// warps. False: only another cluster can change anything.
 bool Scheduler::others_go_on() {
   polling_turns_ = 0;
   if (wake_resting()) return true;

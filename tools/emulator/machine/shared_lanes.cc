@@ -49,7 +49,7 @@ bool SharedLanes::read() {
   return all;
 }
 
-// The lanes whose word was there already.
+// Stores the words of all lanes. Returns the lanes whose word was in memory already.
 template <class T>
 uint32_t SharedLanes::write_row(const uint64_t* values, uint8_t* to) {
   T old[32], stored[32];

@@ -8,7 +8,8 @@ namespace emu {
 
 using ptx::Operand;
 
-// Only a register that is accessed after the first fence can lack a later one.
+// A register needs another wgmma.fence only if it was accessed after the first one, so `touched_`
+// starts here.
 void Warp::wgmma_fence() {
   ++wgmma_fences_;
   touched_.resize(defined_.size());

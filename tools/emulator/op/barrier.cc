@@ -213,7 +213,8 @@ Exec bind_membar(const Instr& in, std::string&) {
 Exec bind_fence(const Instr& in, std::string&) {
   if (in.has(Mod::mbarrier_init)) return init_order;
   if (in.has(Mod::cta)) return order<Scope::cta>;
-  // .sync_restrict orders less than this; what it leaves out is not looked for.
+  // .sync_restrict is treated as the full fence. A program that relies on what .sync_restrict does
+  // not order is not reported.
   return in.has(Mod::cluster) ? order<Scope::cluster> : order<Scope::gpu>;
 }
 Exec bind_fence_proxy(const Instr& in, std::string&) {

@@ -50,7 +50,7 @@ Exec permute_by() {
 }
 
 // bfe: `length` bits from `start`; bits beyond the operand are zero, or copies of the field's sign.
-// For 64 bits the length is not cut to 8 bits, as the manual has it (measured: H200).
+// The manual cuts the length to 8 bits. For 64-bit operands hardware does not (measured: H200).
 template <class T>
 T extract(T a, uint32_t start, uint32_t length) {
   start &= 0xFF;
@@ -189,7 +189,8 @@ uint32_t look_up(uint32_t table, uint32_t a, uint32_t b, uint32_t c) {
   return r;
 }
 
-// lop3.or.b32 d|p, a, b, c, table, q: p is (d != 0) or q. Without .or and .and d alone.
+// lop3.or.b32 d|p, a, b, c, table, q: p is (d != 0) or q. Without .or or .and the instruction
+// writes only d.
 template <bool WithPredicate>
 Step lop3(Warp& w, const Instr& in, uint32_t active) {
   constexpr size_t at = WithPredicate ? 2 : 1;

@@ -41,7 +41,8 @@ struct Shipment {
   std::vector<Rows> rows;
   Use use = Use::write;
 };
-// Posts one that belongs to the open bulk groups of the lanes. Each lane's is work of its own.
+// Posts the shipment once. It joins the open bulk group of each of the `lanes`, and the observers
+// see one piece of work per lane.
 void send(Warp& warp, const ptx::Instr& in, uint32_t lanes, const Shipment& s,
           std::function<void(const SharedMemory&, const GlobalMemory&)> write);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// add.cc, sub.cc and mad.cc, for the binders of add, sub and mad.
+// The forms of add, sub and mad with .cc, which write the carry flag. The binders of add, sub and
+// mad use them.
 #pragma once
 
 #include "tools/emulator/op/op.h"

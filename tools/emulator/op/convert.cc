@@ -77,14 +77,15 @@ Step float_to_int(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
   return convert_lanes(w, in, active, [rules](uint64_t a) {
     soft::Number n = soft::decode(a & code_mask<From>, From, rules.ftz && &From == &soft::f32);
-    // A NaN of f64 becomes the top bit alone of 32 bits, too (measured: H200).
+    // As a 32-bit integer, signed or not, an f64 NaN gives 0x80000000 (measured: H200).
     if (&From == &soft::f64 && sizeof(D) == 4 && n.kind == soft::Number::Kind::nan)
       return uint64_t(D(1u << 31));
     return uint64_t(D(soft::to_integer(n, sizeof(D) * 8, std::is_signed_v<D>, rules.round)));
   });
 }
 
-// f32 and f64 hand on the bits of a NaN that both have (measured: H200).
+// A NaN that is converted between f32 and f64 becomes quiet and keeps the other mantissa bits that
+// both formats have (measured: H200).
 bool is_nan_f32(uint64_t code) { return (code & 0x7FFFFFFF) > soft::f32.infinity(); }
 uint64_t f64_from_nan(uint64_t code) {
   return (code >> 31) << 63 | soft::f64.infinity() | f64_quiet | (code & 0x7FFFFF) << 29;
@@ -187,8 +188,9 @@ Step round_to_tf32(Warp& w, const Instr& in, uint32_t active) {
 }
 
 // To the nearest, ties away from zero: half of the last place is added to the magnitude. A NaN is
-// truncated. With .satfinite it is then one unit of the last place smaller: hardware makes the
-// largest number of infinity by the same subtraction (measured: H200).
+// truncated. With .satfinite one unit of the last place is then subtracted: hardware turns infinity
+// into the largest finite number by this subtraction, and applies it to a NaN as well (measured:
+// H200).
 Step round_away_to_tf32(Warp& w, const Instr& in, uint32_t active) {
   Rules rules = rules_of(in);
   rules.round = soft::Round::zero;
@@ -323,7 +325,7 @@ Step is_space(Warp& w, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-// c:a:b, c shifted up behind two values of the type.
+// d is c:a:b. a and b, saturated to the type, fill the low bits; c is shifted left by their width.
 Step pack(Warp& w, const Instr& in, uint32_t active) {
   const uint32_t bits = ptx::bits_of(in.type());
   const bool is_signed = ptx::class_of(in.type()) == 's';

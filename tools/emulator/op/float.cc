@@ -52,8 +52,8 @@ U neg_of(U a, U, U, const Format& f, const Rules& r, const Instr&) {
   return (r.ftz ? soft::flush(a, f) : a) ^ f.sign_bit();
 }
 
-// The host's operation that gives what F does, where rounding is to nearest and nothing is flushed
-// or clamped: a function of whole rows, which answers with the lanes that have a NaN.
+// The host function (arithmetic/host_float.h) with the result of F for rounding to nearest without
+// .ftz and .sat. It computes all lanes at once and returns the lanes whose result is a NaN.
 template <const soft::Format& Fmt, auto F>
 constexpr auto host_form() {
   if constexpr (Fmt.mantissa_bits == soft::f32.mantissa_bits)

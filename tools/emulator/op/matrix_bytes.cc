@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // ldmatrix and stmatrix of matrices of bytes (PTX ISA 9.7.14.5.15, .16). Lane 8 i + r, or 16 i + r,
-// holds the address of row r of matrix i, 16 bytes. Which element a lane gets the manual shows in
-// figures only; the layouts are those of CUTLASS's copy atoms (copy_traits_sm100.hpp). Rows of 4-
+// holds the address of row r of matrix i, 16 bytes. The manual shows only in figures which element
+// a lane gets; the layouts are those of CUTLASS's copy atoms (copy_traits_sm100.hpp). Rows of 4-
 // and 6-bit elements become bytes with the element in the low bits (CUTLASS, mma_traits_sm120.hpp:
 // a consumer that wants 4 bits in the middle shifts them).
 #include "tools/emulator/machine/lane_memory.h"

@@ -50,7 +50,8 @@ bool strong(const Instr& in) {
          in.has(Mod::release);
 }
 
-// A number made of what a strong load has found and where: a loop that finds it twice only waits.
+// A hash of the lanes of a strong load and of their values. A loop that gets the same hash twice is
+// only waiting.
 uint64_t found(const Warp& w, const Instr& in, uint32_t active, uint32_t words) {
   uint64_t all = active;
   const auto add = [&](uint64_t value) { all = (all ^ value) * 0x9E3779B97F4A7C15; };

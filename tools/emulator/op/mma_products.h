@@ -32,7 +32,7 @@ inline int64_t bits(const uint8_t* a, const uint8_t* b, const Instr& in) {
   return sum;
 }
 
-// An accumulator of 32 bits and such a sum: what does not fit wraps, or is cut.
+// Adds `products` to a 32-bit accumulator. The sum wraps, or with .satfinite is clamped.
 inline uint32_t integer_sum(uint32_t c, int64_t products, const Instr& in) {
   const int64_t sum = int32_t(c) + products;
   return uint32_t(in.has(Mod::satfinite) ? std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX) : sum);

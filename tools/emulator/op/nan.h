@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which NaN an instruction of f64 gives: that of its first operand that is one, made quiet, and one
-// of its own if none is. All other formats have one NaN. Measured (H200, random programs).
+// Which NaN an f64 instruction gives: the first NaN among its operands, made quiet, or
+// 0xFFF8000000000000 if no operand is a NaN. All other formats have one NaN. Measured (H200, random
+// programs).
 #pragma once
 
 #include <initializer_list>

@@ -8,11 +8,11 @@
 
 namespace emu::ops {
 
-// What a load says that found none in these bytes of what it opened.
+// Why a register has no value after a load: the load read these bytes, which have none.
 Reason why_loaded_none(const Instr& in, const Bytes& from, uint32_t at, uint32_t bytes);
 
-// What a store of a register without a value says: what was there is gone, and whichever
-// instruction needs it is told of the store.
+// Why bytes have no value after a store: the register had none. The old value is lost, and the
+// report on an instruction that needs the bytes later names the store.
 std::string why_stored_none(const Warp& w, const Instr& in, const Operand& op, const Place& p,
                             uint32_t lanes);
 

@@ -18,8 +18,9 @@ uint32_t threads_of(const ptx::Function& f) {
   return product;
 }
 
-// What a thread starts with: .maxnreg, or all that so many CTAs of so many threads can have. ptxas
-// 13.0 ignores setmaxnreg ("unable to determine register count at entry") where neither is given.
+// The registers of a thread at entry: .maxnreg, or the most with which .minnctapersm CTAs of
+// .reqntid or .maxntid threads fit an SM. ptxas 13.0 ignores setmaxnreg ("unable to determine
+// register count at entry") where neither is given.
 uint32_t at_entry(const ptx::Function& f) {
   if (f.maxnreg) return (f.maxnreg + granule - 1) / granule * granule;
   const uint32_t threads = (threads_of(f) + 127) / 128 * 128;  // as ptxas counts them

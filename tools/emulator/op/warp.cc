@@ -73,7 +73,8 @@ Step vote(Warp& w, const Instr& in, uint32_t active) {
   return Step::next;
 }
 
-// elect.sync d|p, membermask: which lane is left open, only that it is always the same one.
+// elect.sync d|p, membermask: PTX does not say which lane is elected, only that it is the same one
+// each time.
 Step elect(Warp& w, const Instr& in, uint32_t active) {
   Step otherwise;
   const uint32_t lanes = w.gather(in, in.ops[2], active, otherwise);

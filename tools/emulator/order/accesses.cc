@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every access meets those that are remembered of the same bytes. See accesses.h.
+// Every access is compared with the recorded accesses to the same bytes. See accesses.h.
 #include "tools/emulator/order/accesses.h"
 
 namespace emu::order {
@@ -112,8 +112,8 @@ Access Accesses::init_of(const Barrier& b) {
   return init;
 }
 
-// The object itself is written by mbarrier.init: an ordinary access, for which fence.mbarrier_init
-// and a relaxed cluster barrier do as well.
+// mbarrier.init writes the object as an ordinary access does. But fence.mbarrier_init with a
+// relaxed cluster barrier also orders this write.
 void Accesses::check_init(const Barrier& b, Cta& cta, uint32_t address, Viewer v, bool async) {
   v.cta = &cta;
   v.mask = 0xFF;
@@ -215,8 +215,8 @@ void Accesses::touch(Chunk& chunk, const Access& access, Viewer& v, uint64_t ind
   if (!known || a.use == Use::write) chunk.add(a);
 }
 
-// Has the CTA loaded the line of 128 bytes through its SM's cache before it last met a flag? A page
-// has whole lines.
+// Has the CTA loaded the line of 128 bytes into its SM's cache before its last synchronisation by a
+// relaxed update of a flag? A page has whole lines.
 bool Accesses::line_loaded(const Chunk& chunk, uint64_t index) const {
   constexpr uint64_t line_chunks = 8;
   const Chunk* const line = &chunk - index % line_chunks;
@@ -231,8 +231,8 @@ bool Accesses::line_loaded(const Chunk& chunk, uint64_t index) const {
   return any;
 }
 
-// What is to be found of three clusters must not depend on which host thread looks first, so those
-// that are not ordered stay in any case.
+// The findings about three clusters must not depend on which host thread is faster, so accesses
+// that are not ordered are always kept.
 bool Accesses::forgets(const Access& a, Access& old, bool known) const {
   if (a.use == Use::write) {
     old.mask &= uint16_t(~a.mask);

@@ -28,7 +28,7 @@ void Clock::join_lanes(const Clock& other) {
     while (mine != lanes_.cend() && mine->thread < l.thread) ++mine;
     return mine != lanes_.cend() && mine->thread == l.thread && mine->time >= l.time;
   };
-  // A release of one lane brings one: it finds its place among the others.
+  // A release by one lane brings one new entry. So a few new entries are inserted one by one.
   const LaneTime* news[few];
   size_t n = 0;
   for (const LaneTime& l : other.lanes_) {

@@ -25,7 +25,8 @@ void EarlierGrids::grids_over() {
   parties_.learn(p, now_.active(), parties_.earlier_grids(), 1);
 }
 
-// A thread that has waited hands it on, in another cluster as well.
+// A thread that has executed griddepcontrol.wait passes its knowledge on when it synchronises with
+// other threads, in another cluster as well.
 bool EarlierGrids::knows_grids_over(const Viewer& v) const {
   const auto in = [&](const Knowledge& k) {
     return k.seen[parties_.earlier_grids()] ||

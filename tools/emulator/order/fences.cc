@@ -48,8 +48,8 @@ Knowledge Parties::release_relaxed(const Party& p, uint32_t lanes) const {
   return handed;
 }
 
-// At a barrier: what the lanes' fences have made visible to the GPU, and what their relaxed loads
-// have shown to them and no fence has followed yet.
+// Adds to what a barrier passes on: what the lanes' fences have released at gpu scope, and what the
+// lanes have learnt by relaxed loads that no fence has followed yet.
 void Parties::add_fences(const Party& p, uint32_t lanes, Knowledge& handed) const {
   const auto& together = p.fences[Party::all_at_once];
   if (!together && !(p.fencing & lanes)) return;
@@ -172,7 +172,8 @@ void Parties::fence(Scope scope) {
 }
 
 // A proxy fence orders all that its lane has done and seen so far, whichever lane did it. `here`
-// and `far` hand the clocks of a Knowledge, of another cluster's part of one, to a function.
+// passes the clocks of a Knowledge to a function, `far` the clocks of its part about another
+// cluster.
 template <class Here, class There>
 void Parties::carry(uint32_t lanes, Here here, There far) {
   Party& p = me();

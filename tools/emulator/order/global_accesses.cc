@@ -6,8 +6,9 @@ namespace emu::order {
 
 namespace {
 
-// Keeps the stored bytes of a chunk at `begin`; the mask of those that were stored with the same
-// value before. Compared with the memory itself it would depend on which host thread is faster.
+// Keeps the stored bytes of a chunk at `begin`. Returns the mask of the bytes that were stored with
+// the same value before. The comparison is with this copy and not with the memory itself, because
+// the memory depends on which host thread is faster.
 uint16_t store_last(uint8_t* last, uint64_t begin, uint16_t mask, uint64_t address,
                     const void* value) {
   uint16_t equal = 0;

@@ -35,7 +35,7 @@ uint64_t first_shared(const Rows& rows, uint64_t from, uint64_t to) {
 
 }  // namespace
 
-// A thread's read takes the place of its earlier one of the same bytes, as chunk by chunk.
+// A thread's read replaces its earlier read of the same bytes, as in the records of a chunk.
 void GlobalOrder::spread_line(GlobalLine& line, Chunk* chunks) {
   constexpr uint64_t count = line_bytes / 16;
   if (line.is_written) spread(line.write, chunks);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Loads and stores of a warp, lane by lane. Mostly every lane knows all that is remembered of its
-// bytes to be over, as after a barrier of the CTA: then one look at what the whole warp knows does
-// for all lanes. What is remembered is the same either way. See accesses.h.
+// Loads and stores of a warp, lane by lane. Usually every lane knows that all recorded accesses to
+// its bytes are over, for instance after a barrier of the CTA. Then one check against the knowledge
+// of the whole warp suffices for all lanes. The records are the same either way. See accesses.h.
 #include "tools/emulator/order/accesses.h"
 
 namespace emu::order {
@@ -28,8 +28,8 @@ void each_run(const WarpAccess& by, F f) {
 
 }  // namespace
 
-// Ordinary accesses to shared memory: false says nothing. As judge() has it for any lane that knows
-// what all lanes of its warp know.
+// For ordinary accesses to shared memory. True: judge() would find `old` over for any lane, since
+// every lane of the warp has the knowledge `all`. False: undecided.
 bool Accesses::over_for_all(const Access& old, const Access& a, const Knowledge& all) const {
   if (is_strong(old.use) || old.use == Use::constant_read) return false;
   if (is_read(old.use) && is_read(a.use)) return true;
@@ -87,7 +87,8 @@ bool Accesses::read_behind_all(const WarpAccess& by) {
   return true;
 }
 
-// A lane that meets what is not surely over, perhaps a lower one's store, is judged by itself.
+// A lane is checked by itself if its bytes have a record that may not be over, for instance the
+// store of a lower lane.
 void Accesses::write_by_lanes(const WarpAccess& by) {
   const Knowledge& all = parties_.of(now_.self()).all;
   Shadow& shadow = shared_[by.cta->rank];

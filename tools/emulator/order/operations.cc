@@ -93,8 +93,9 @@ void Operations::wait_wgmma(uint32_t end) {
   parties_.learn(parties_.me(), now_.active(), parties_.leader().wgmma, end);
 }
 
-// Completion of the thread's cp and mma, which implies fence::before_thread_sync; and of what they
-// had to wait for. Ordinary accesses of the thread since its last release are not in it.
+// What a commit tells: the thread's cp and mma are complete (which implies
+// fence::before_thread_sync), and so is what they had to wait for. A commit tells nothing of the
+// thread's ordinary accesses since its last release.
 Knowledge Operations::committed(uint32_t lane) {
   Knowledge handed;
   Party& p = parties_.me();
@@ -138,7 +139,7 @@ bool Operations::has_waited(const Party& p, uint32_t lane, uint32_t agent, uint3
   return waited;
 }
 
-// To any lane of the warp.
+// Whether any lane of the warp knows the operation to be complete.
 bool Operations::lane_completed(const Issued& op, const Viewer& v, Clock Knowledge::*clock,
                                 bool read) const {
   Viewer other = v;
@@ -183,8 +184,8 @@ bool Operations::in_a_group(const Cta& cta, const Issued& op) const {
   return !g.ends.empty() && g.ends.back() >= op.done;
 }
 
-// Epilogues that ship end after the commit of their last stores: the manual wants a wait, and GPUs
-// have been fine with it.
+// Epilogues of published kernels end right after the commit of their last stores. The manual wants
+// a wait, but GPUs have run such kernels correctly.
 void Operations::report_exit(const Cta& cta, const Landing& l) const {
   const Issued& op = issued(l.op);
   const ptx::Instr& copy = now_.cluster.launch.function->code[op.pc];

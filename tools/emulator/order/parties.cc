@@ -48,7 +48,8 @@ void Parties::add_queues(const Party& p, uint32_t lanes, Clock& to) {
   });
 }
 
-// What others learn by it ends here: the warp's later accesses carry a later time.
+// A release tells other threads only of accesses up to this point: later accesses of the warp get a
+// later time.
 Knowledge Parties::release(Party& p, uint32_t lanes) {
   Knowledge handed = known(p, lanes);
   for (Clock* clock : {&handed.seen, &handed.strict}) {
@@ -92,8 +93,8 @@ void Parties::acquire(Party& p, uint32_t lanes, const Knowledge& handed) {
   for_lanes(lanes, [&](uint32_t lane) { join_acquired(own(p, lane), handed); });
 }
 
-// An acquire beyond the CTA, before which the SM may have kept bytes of global memory: ptxas 13.0
-// makes it CCTL.IVALL after the wait.
+// An acquire at a scope wider than the CTA. ptxas 13.0 puts CCTL.IVALL after its wait, and this
+// instruction drops the bytes of global memory that the SM's cache has kept.
 void Parties::refresh(Party& p, uint32_t lanes) {
   if (now_.cluster.ctas.size() == 1) return;
   if (now_.whole(lanes)) p.all.fresh.join(p.all.seen);
@@ -104,7 +105,7 @@ void Parties::refresh(Party& p, uint32_t lanes) {
   });
 }
 
-// It is left to the next fence of the thread.
+// What a relaxed load has learnt takes effect only with the thread's next fence.
 void Parties::load_relaxed(Party& p, uint32_t lanes, Scope scope, const Knowledge& handed) {
   const bool updates = now_.updates() && !handed.others.empty();
   if (updates) meet_flag(p);

@@ -13,7 +13,8 @@ namespace emu::order {
 
 constexpr uint32_t nobody = ~0u;
 
-// After a thread's pipe, whose time is completion, comes the agent whose time is issue.
+// Each pipe of a thread has two agents: `pipe` counts completed operations, pipe + 1 counts issued
+// ones.
 constexpr uint32_t issue_of(uint32_t pipe) { return pipe + 1; }
 
 struct Queue {  // of one thread: operations that are complete in order
@@ -41,22 +42,22 @@ struct Fences {                       // for relaxed accesses
   Knowledge fenced[3];                // per scope, at the last fence
   uint32_t times[3] = {};             // when that was; 0: never
   Knowledge loaded[3];                // by relaxed loads since, for the next fence of that scope
-  std::map<uint32_t, Clock> updated;  // by relaxed updates, of other clusters
-  std::map<uint32_t, Clock> updates;  // those that they have met
+  std::map<uint32_t, Clock> updated;  // learnt of other clusters by relaxed updates
+  std::map<uint32_t, Clock> updates;  // other clusters' updates that came before these
 };
 
 struct Party {
-  Knowledge all;                       // what every lane knows
-  std::unique_ptr<Knowledge> own[32];  // what a lane has learnt since the lanes met
+  Knowledge all;                                // what every lane knows
+  std::unique_ptr<Knowledge> own[32];           // what a lane has learnt since the lanes met
   std::shared_ptr<const Foreign> acquired[32];  // what a lane found at a flag of the grid last
-  uint32_t time = 1;                   // its own epoch
-  Clock tensor_ready;                  // after tcgen05.fence::before_thread_sync
-  Clock tensor_arrived;                // acquired, and not yet after ::after_thread_sync
+  uint32_t time = 1;                            // its own epoch
+  Clock tensor_ready;                           // after tcgen05.fence::before_thread_sync
+  Clock tensor_arrived;                         // acquired, and not yet after ::after_thread_sync
   static constexpr uint32_t all_at_once = 32;
   std::unique_ptr<Fences> fences[33];  // of a lane; the last: of all lanes at once
   uint32_t ld = nobody, st = nobody, wgmma = nobody;
   uint32_t lds = 0, sts = 0, wgmmas = 0;
-  uint32_t lds_used = 0, lds_waited = 0;          // of the tcgen05.ld, the first so many
+  uint32_t lds_used = 0, lds_waited = 0;          // number of tcgen05.ld from the first on
   uint32_t owners = 0, queuing = 0, fencing = 0;  // lanes that have own, queues, fences
   uint32_t fresh = 0;     // lanes whose own may have grown since the lanes last met
   bool fenced = false;    // there was a fence or a relaxed load since

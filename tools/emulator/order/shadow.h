@@ -35,8 +35,8 @@ struct Access {
   Scope scope = Scope::gpu;  // of a strong access
 };
 
-// A strong access that holds all threads of the GPU never meets another of its kind, of whatever
-// thread.
+// Two strong accesses at gpu scope, neither of them asynchronous, never conflict, whichever threads
+// they belong to.
 constexpr bool meets_no_kin(const Access& a) {
   return is_strong(a.use) && a.scope == Scope::gpu && !a.async;
 }
@@ -115,9 +115,9 @@ class Chunk {
   std::unique_ptr<Crowd> crowd_;
 };
 
-// The accesses to 128 bytes, eight chunks, where all are of one or two instructions whose lanes
-// shared the line out among them: a store, and loads after it. What a chunk would remember follows
-// from it.
+// The accesses of one instruction to a line of 128 bytes (eight chunks), each lane to a part of it.
+// A line has such records as long as all accesses to it come from one store, one load, or a store
+// and then loads. The records of each chunk can be derived from them.
 struct LineAccess {
   Access of;         // except for lane, lanes and mask
   uint8_t lane[32];  // of each word
@@ -133,7 +133,7 @@ struct Line {
   static constexpr uint32_t most_works = 6;
   bool whole = false, is_read = false;
   LineAccess write, read;
-  uint32_t works = 0;  // of `work`, in their order: then these are all accesses to the line
+  uint32_t works = 0;  // entries of `work`, in order; if not 0, all accesses to the line
   WorkAccess work[most_works];
 };
 

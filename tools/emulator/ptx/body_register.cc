@@ -29,7 +29,7 @@ void BodyParser::declare_register(const VariableDeclaration& v) {
   declare_register(v.name, {v.scalar, 1, {}}, v.pos);
 }
 
-// A blank stands before no name of the text.
+// The name begins with a blank, so no name of the text is equal to it.
 std::string_view BodyParser::hidden(std::string_view name) {
   return scopes_.keep(" " + std::string(name));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Branches by table: brx.idx index, list (PTX ISA 9.7.12). One becomes a comparison and a branch
-// for each label of the list; what stays of it is reached by an index beyond the end.
+// Branches by table: brx.idx index, list (PTX ISA 9.7.12). A brx.idx is replaced by a comparison
+// and a branch for each label of its list. The brx.idx itself stays behind them, and only an index
+// beyond the end of the list reaches it.
 #include "tools/emulator/ptx/body.h"
 
 namespace emu::ptx {

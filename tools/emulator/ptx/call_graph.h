@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Who calls whom in a module's text, and whose address is taken. Functions that may be running more
-// than once, or that a register may name, cannot stand in the place of their calls.
+// Who calls whom in a module's text, and whose address is taken. Functions that may recur, or whose
+// address a register may hold, cannot be expanded at their calls.
 #pragma once
 
 #include <map>

@@ -139,7 +139,8 @@ void ModuleParser::variables(Space space, Linkage linkage) {
 bool ModuleParser::declared_elsewhere(VariableDeclaration& v, Space space, Linkage linkage) {
   const auto [known, fresh] = externs_.emplace(v.name, Extern{module_.variables.size(), false});
   Extern& e = known->second;
-  if (!fresh && e.is_defined && !linkage.is_extern) return false;  // its scope says so
+  // A second definition: declaring it in its scope throws the error.
+  if (!fresh && e.is_defined && !linkage.is_extern) return false;
   e.is_defined |= !linkage.is_extern;
   if (fresh) return false;
   Variable& earlier = module_.variables[e.index];
@@ -151,7 +152,8 @@ bool ModuleParser::declared_elsewhere(VariableDeclaration& v, Space space, Linka
   return true;
 }
 
-// Those of functions are known, those of variables when the module has memory.
+// Writes the addresses of functions into v.init. Returns the addresses of variables, which are
+// known only when the module has memory.
 std::vector<Variable::Address> ModuleParser::initial_addresses(VariableDeclaration& v) const {
   std::vector<Variable::Address> open;
   for (const InitialAddress& a : v.addresses) {

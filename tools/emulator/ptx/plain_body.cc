@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One pass over the characters; an instruction's shape is its text with registers as their types.
+// One pass over the characters; an instruction's shape is its text with each register replaced by
+// its type.
 #include "tools/emulator/ptx/plain_body.h"
 
 #include <algorithm>

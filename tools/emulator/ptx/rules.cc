@@ -87,8 +87,8 @@ std::string tcgen05_mma(const Instr& in) {
   return scales && uint64_t(in.ops.back().imm) > 15 ? "D is scaled by 2^-0 to 2^-15" : "";
 }
 
-// Whose metadata counts: one lane of four, one pair, or all of them. ptxas also admits 2 and 3
-// where one pair of two is chosen from 16-bit types; the manual does not.
+// The sparsity selector says which of four lanes supply the metadata: one lane (0 to 3), a pair (0
+// or 1), or all (0). For a pair and 16-bit types ptxas also admits 2 and 3; the manual does not.
 std::string mma_sparse(const Instr& in) {
   const uint32_t unit = bits_of(in.type(1)) >= 16 ? 2 : 1;
   const size_t chunks = in.ops[2].elements.size() * 4 / unit;  // of a row
@@ -136,7 +136,7 @@ std::string st_bulk(const Instr& in) {
   return constant(in, 2, 0) == 0 ? "" : "st.bulk stores zeros only";
 }
 
-// Their width is not known then.
+// A vector of constants only has no known width.
 std::string tcgen05_st(const Instr& in) {
   for (const Operand& e : in.ops.back().elements)
     if (e.kind != Operand::Kind::imm) return "";

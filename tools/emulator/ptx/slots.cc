@@ -84,7 +84,8 @@ class Sharing {
     }
   }
 
-  // A slot is free after the instruction: a result that nobody reads is over where it begins.
+  // A slot is free again after the last instruction that names its register. For a result that no
+  // instruction reads, that is the instruction that writes it.
   void share() {
     std::vector<uint32_t> free, over;
     for (uint32_t i = 0; i < function_.code.size(); ++i) {

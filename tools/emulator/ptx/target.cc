@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Targets: plain ones run on everything newer, f ones within their family, a ones on one chip only.
+// Targets: sm_N runs on every newer chip, sm_Nf within its family, sm_Na on one chip only.
 #include "tools/emulator/ptx/target.h"
 
 #include <utility>

@@ -42,7 +42,8 @@ TEST_CASE("the sum is rounded toward zero and not to nearest") {
 }
 
 TEST_CASE("terms lose what lies below 35 fractional bits of the largest exponent") {
-  // (9/8 * 2^-6)^2 / 4 = 81 * 2^-20 at exponent -12 beside C, which another group cancels.
+  // One group gives (9/8 * 2^-6)^2 / 4 = 81 * 2^-20, with exponent -12. Another group and C cancel
+  // each other.
   Dot d = Dot().term(0, half_code, half_code).scales(0, 0x09, 0x09);
   d.term(16, 7, 6).term(17, 6, 4);                           // 6 * 4 + 4 * 2 = 32
   const uint32_t exact = 0x38A20000, cut = 0x38A00000;       // 81 * 2^-20, 80 * 2^-20

@@ -52,7 +52,8 @@ TEST_CASE("groups: D is C of any size where every product is zero and -0 becomes
 }
 
 TEST_CASE("groups: a C that is not below the largest product sets the quantum") {
-  // 81 * 2^-20 in one block, 32 * 2^E in another, which C cancels: E + 4 is P, and E is S.
+  // One block gives 81 * 2^-20. Another gives 32 * 2^E, and C cancels that one. Here P = E + 4 and
+  // S = E.
   constexpr uint32_t exact = 0x38A20000, cut = 0x38A00000;  // 81 * 2^-20, 80 * 2^-20
   Dot d = Dot().of(ScaledSum::groups).term(0, 1, 1).scales(0, 0x09, 0x09);
   d.term(16, 7, 6).term(17, 6, 4);  // 24 + 8, of which 24 has exponents 2 and 2
@@ -118,9 +119,9 @@ double element_of(uint32_t code) {
 struct Edge {
   Dot dot;
   uint32_t c = 0;
-  double exact = 0;  // 53 bits hold it where the condition does
+  double exact = 0;  // a double has the bits for it if `holds` is true
   bool holds = true;
-  int spread = 0, below = 0;  // of blocks and of C under the largest exponent
+  int spread = 0, below = 0;  // how far the least block, and C, lie below the largest exponent
 
   explicit Edge(Random& r) {
     dot.type = r.below(3) ? ScaleType::ue4m3 : ScaleType::ue8m0;

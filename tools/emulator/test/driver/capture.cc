@@ -371,7 +371,7 @@ TEST_CASE("The mode of the capture and of the thread decide who may make unsafe 
 
 TEST_CASE("What would tie a capture to work outside it ends the capture") {
   constexpr auto invalidated = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-  in_child([](Session& s) {  // an event of before
+  in_child([](Session& s) {  // an event recorded before the capture
     World w(s);
     OK(s, s.cuEventRecord(w.fork, w.other));
     w.begin();

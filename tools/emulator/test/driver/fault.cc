@@ -122,7 +122,7 @@ TEST_CASE("A host that runs out of memory or threads fails the launch and not th
 )";
   std::string report = in_child({{"EMU_WORKERS", "4"}}, [&](Session& s) {
     CUfunction f = s.function(s.load(greedy), "k");
-    const rlimit one_gibibyte = {1u << 30, 1u << 30};  // the blocks need that each
+    const rlimit one_gibibyte = {1u << 30, 1u << 30};  // each block needs 1 GiB
     setrlimit(RLIMIT_AS, &one_gibibyte);
     uint64_t parameter = 0;
     void* parameters[] = {&parameter};

@@ -329,7 +329,8 @@ TEST_CASE(
   });
 }
 
-// early launches its dependents before it waits, late after: then the grid ahead of it is over.
+// Kernel `early` launches its dependents before griddepcontrol.wait. Kernel `late` launches them
+// after it, when the grid ahead has ended.
 TEST_CASE("A grid that launches its dependents before it waits leaves them beside the one ahead") {
   const std::string head = ".version 8.0\n.target sm_90\n.address_size 64\n";
   const auto kernel = [](const char* name, const char* body) {
@@ -525,7 +526,7 @@ TEST_CASE("Occupancy follows from threads and shared memory") {
     IS(s, block, 64);  // 32 blocks of 64; of 96 only 21 fit
     const CUoccupancyB2DSize by_thread = [](int threads) { return size_t(threads) * 512; };
     OK(s, s.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, by_thread, 0, 0));
-    IS(s, block, 448);  // 224 KB and the reserved one; of smaller blocks fewer threads fit
+    IS(s, block, 448);  // 224 KB, and 1 KB reserved; with smaller blocks fewer threads fit
     IS(s, grid, 148);
     IS(s, s.cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, f, nullptr, 0, 0, 8),
        CUDA_ERROR_INVALID_VALUE);

@@ -60,6 +60,6 @@ TEST_CASE("what a CTA left to a bulk store when it ended is stored", "[early_end
   USE_HOPPER(device);
   const int launches = device.emulated() ? 1 : 20;
   CHECK(wrong_words(device, "cp.async.bulk.wait_group.read 0;", launches) == 0);
-  // A formal finding of the emulator, which `make test` asks to stop at.
+  // On the emulator this is a formal finding, and `make test` makes such a finding stop the launch.
   if (!device.emulated()) CHECK(wrong_words(device, "", launches) == 0);
 }

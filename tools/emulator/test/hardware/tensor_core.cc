@@ -82,7 +82,7 @@ TEST_CASE("the other shapes of tcgen05.cp place rows and 16-byte columns as the 
       for (uint32_t i = 0; i < 16 * s.chunks; ++i)
         CHECK((m.d(lane, 4 + i / 4) >> i % 4 * 8 & 0xFF) == value(row, i / 16, i % 16));
     }
-    // The rows of a shape that has fewer copies than four bands leave the other lanes alone.
+    // A shape of four rows writes one lane in each band and leaves the other lanes unwritten.
     if (s.rows == 4) CHECK_FAULT(uninitialised, "lane 33", m.d(33, 4));
     CHECK_FAULT(uninitialised, "", m.d(0, 4 + 4 * s.chunks));
   }
@@ -316,7 +316,7 @@ TEST_CASE("a row of A or B that nobody wrote makes results without a value and n
       CHECK(x.tensor.has_value(lane, n) == (lane != 9 && n != 5));
     }
   CHECK_FAULT(uninitialised, "a tcgen05.mma B read shared address 0x46d0", x.d(0, 5));
-  // The sums stay without one, whatever is added, until they are made anew.
+  // The sums have no value, whatever is added to them, until an MMA overwrites them.
   x.command.accumulate = true;
   x.put(Machine::at(Simple::a, 9, 31), 0);
   for (uint32_t c = 0; c < 32; ++c) x.put(Machine::at(Simple::b, 5, c), 0);

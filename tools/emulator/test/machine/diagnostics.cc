@@ -152,7 +152,8 @@ TEST_CASE("a deadlock is the graph of who waits for whom and nothing else") {
   const exec_test::SettingsGuard guard;
   emu::settings().order = emu::Order::latest;
   FaultKind kind{};
-  // Warp 1 arrives once, as often as is waited for; the second phase never ends.
+  // The barrier expects one arrival. Warp 1 arrives once, which ends the first phase; the second
+  // phase never ends.
   const std::string report = exec_test::fault(R"(
     mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0; @%p0 bra READY;
     mbarrier.init.shared::cta.b64 [tile], 1; mbarrier.init.shared::cta.b64 [tile+8], 1;

@@ -92,8 +92,8 @@ TEST_CASE("a warp that spins for a late warp sees what it does") {
 
 namespace {
 
-// Which of two steps warp 1 was late for, as bits: before the barrier warp 0 counts for a long time
-// and then reads what warp 1 stores at once. After the barrier the two exchange roles.
+// Which of two steps warp 1 was late for, as bits. Before the barrier warp 1 stores a word at once;
+// warp 0 counts for a long time and then reads the word. After the barrier the two exchange roles.
 uint32_t late_steps(uint64_t seed) {
   settings().seed = seed;
   const char* const body = R"(

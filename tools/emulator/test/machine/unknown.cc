@@ -173,7 +173,7 @@ TEST_CASE("shared memory that nobody wrote may be copied within shared memory an
     CHECK(contains(report, "which nobody has written"));
     CHECK(contains(report, "s + 0x"));
   }
-  // What was stored over with nothing is gone.
+  // The store of a register without a value removes the value that was there.
   CHECK(contains(fault("st.shared.v4.u32 [s+16], {1, 2, 3, 4}; " + copy +
                            "ld.shared.u32 %r5, [s+16]; st.global.u32 [%out], %r5;",
                        {}, nullptr, shared),
@@ -227,7 +227,7 @@ TEST_CASE("bytes without a value go to global memory in bulk and not to the host
       INFO(report);
       CHECK(contains(report, "nobody has written a value to: PTX line"));
     }
-  // The mask takes two words of four: those without a value get one.
+  // The mask copies two words of four. A store of 9 then gives a value to the copies without one.
   const auto beside = run(text(masked,
                                "and.b32 %r5, %r0, 1; setp.eq.u32 %p2, %r5, 0;"
                                "setp.ge.and.u32 %p2, %r0, 20, %p2;"
@@ -282,8 +282,9 @@ TEST_CASE("a register without a value may be stored to global memory and be left
 
 namespace {
 
-// D of an mma.sync in %r8 to %r11, from ones except for what `missing` leaves out of %r0 to %r7 (A,
-// B) and %r12 to %r15 (C), under %p0; register `d` goes to the host.
+// PTX of an mma.sync. A and B (%r0 to %r5) and C (%r12 to %r15) are ones, D is in %r8 to %r11.
+// `missing` sets %p0: in lanes where %p0 is true, the registers that `missing` names have no value.
+// Register `d` goes to the host.
 std::string product(const std::string& missing, uint32_t d, bool packed = false) {
   const std::string number = std::to_string(d);
   std::string ones = "mov.u32 %r6, %laneid; mul.wide.u32 %rd1, %r6, 4; add.u64 %rd1, %rd1, %out;";
@@ -337,7 +338,7 @@ TEST_CASE("an MMA with an operand without a value gives none to the sums that ha
     CHECK(contains(fault(product(column, 8 + i, true), warp), "is read by lanes 0x88888888"));
   CHECK(contains(fault(product(without("eq.u32 %p0, %r6, 9", "%r12;"), 8, true), warp),
                  "is read by lanes 0x00000200"));
-  // The next one adds to what there is not.
+  // The next mma.sync has an accumulator without a value.
   const std::string row = product(cases[0].missing, 8);
   const size_t store = row.rfind("st.global");
   CHECK(contains(fault(row.substr(0, store) +

@@ -84,7 +84,7 @@ TEST_CASE("lanes recur to depths of their own each with registers and memory of 
     mul.wide.u32 %rd0, %r0, 8; add.s64 %rd0, %rd0, %out; st.global.v2.u32 [%rd0], {%r1, %r2};)",
                                   {{}, {32}, {}}, std::vector<uint32_t>(64), recursive);
   for (uint32_t lane = 0; lane < 32; ++lane) {
-    // Each level has added its n to the word of its caller, which counts that with its own.
+    // Each level adds its n to its caller's word; the caller then adds this word to its own sum.
     uint32_t sum = 0;
     for (uint32_t n = 1; n <= lane; ++n) sum += n + (n - 1);
     CHECK(out[2 * lane] == sum);

@@ -106,7 +106,7 @@ TEST_CASE("the carry goes from one instruction to the next") {
   CHECK(eval("{ .reg .b32 x; mad.hi.cc.u32 x, a, b, c; addc.u32 d, 0, 0; }", {~0u, ~0u, 1}) == 0);
   CHECK(eval("{ .reg .b64 x; add.cc.s64 x, a, b; madc.lo.cc.s64 d, a, b, a; }", {~0ull, 2},
              {64, 64, 64}) == uint64_t(-2));
-  // Across kinds: a difference leaves 1 where nothing was borrowed.
+  // sub.cc with addc, and add.cc with subc: without a borrow sub.cc leaves the carry flag at 1.
   CHECK(eval("{ .reg .b32 x; sub.cc.u32 x, a, b; addc.u32 d, 0, 0; }", {5, 5}) == 1);
   CHECK(eval("{ .reg .b32 x; sub.cc.u32 x, a, b; addc.u32 d, 0, 0; }", {5, 6}) == 0);
   CHECK(eval("{ .reg .b32 x; add.cc.u32 x, a, b; subc.u32 d, 9, 0; }", {~0u, 1}) == 9);

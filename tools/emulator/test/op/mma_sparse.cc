@@ -34,7 +34,7 @@ int number_a(uint32_t row, uint32_t i) { return int((row * 5 + i * 3) % 8); }
 int number_b(uint32_t k, uint32_t column) { return int((k * 3 + column * 5 + k * column) % 8); }
 int number_c(uint32_t row, uint32_t column) { return int(row * 2 + column); }
 
-// Two of four; of tf32 both halves of a number.
+// The code chooses two units of four. For tf32 the two units are the halves of one number.
 uint32_t code(const Case& c, uint32_t row, uint32_t chunk) {
   constexpr uint32_t pairs[] = {0x4, 0x8, 0x9, 0xC, 0xD, 0xE}, halves[] = {0x4, 0xE};
   return c.type.bits == 32 ? halves[(row + chunk) % 2] : pairs[(row * 5 + row / 8 + chunk) % 6];

@@ -126,7 +126,7 @@ void check(const Case& t, bool a_rows, bool b_rows, bool c_rows) {
 
 namespace {
 
-// A word of a matrix gets no value; `lost` says which sums have it.
+// One word of a matrix is left without a value; `lost` tells which sums depend on it.
 template <class F>
 void check_partial(const Case& t, bool rows, uint32_t word, F lost) {
   const std::string at = " [%out+" + std::to_string(4 * word) + "], ";
@@ -138,7 +138,7 @@ void check_partial(const Case& t, bool rows, uint32_t word, F lost) {
   CAPTURE(shape(t), t.d.name, word);
   const Words before = matrices(t, rows, rows, true);
   CHECK_THROWS_AS(run(text, warp, before), emu::Fault);
-  // Where all of them are stored over, the others are right.
+  // After all sums without a value have been overwritten, the other sums must be right.
   std::string over;
   std::vector<bool> gone(t.m * t.n * t.d.bits / 32);
   const auto word_of = [&](uint32_t r, uint32_t n) { return (r * t.n + n) * t.d.bits / 32; };
@@ -168,7 +168,8 @@ TEST_CASE("wmma with elements without a value gives none to the sums that have t
   check_partial(plain, false, b_at + 5 * words + 1, [](uint32_t, uint32_t n) { return n == 5; });
   check_partial(plain, true, c_at + 7 * 16 + 6,
                 [](uint32_t r, uint32_t n) { return r == 7 && n == 6; });
-  // A register has two sums in fp16, here of two rows, and a word in memory two of a row.
+  // In fp16 a register holds two sums, in this shape of two rows. A word in memory holds two sums
+  // of one row.
   const Case packed{8, 32, 16, f16, f16, f16, 8, 8};
   check_partial(packed, true, a_at + 3 * words, [](uint32_t r, uint32_t) { return r / 2 == 1; });
   check_partial(packed, false, b_at + 5 * words, [](uint32_t, uint32_t n) { return n == 5; });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Counters in global memory that more blocks add to than a list is searched for. And clusters on
-// several host threads: what is found of them does not depend on which is faster.
+// Counters in global memory to which so many blocks add that the emulator no longer searches the
+// whole list of records. And clusters on several host threads: the findings do not depend on which
+// thread is faster.
 #include "tools/emulator/test/support/exec_support.h"
 
 using namespace emu;

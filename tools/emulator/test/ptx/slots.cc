@@ -73,8 +73,8 @@ TEST_CASE("a report names a register that shares its slot") {
   CHECK(contains(report, "register %r2 is read by lanes 0x00000001"));
 }
 
-// Half of the warp holds %rd1 in the slot that %rd2 has in the other half, which is computed
-// meanwhile.
+// %rd1 and %rd2 share a slot. Half of the warp still holds %rd1 there while the other half computes
+// %rd2.
 TEST_CASE("lanes that have diverged keep the reasons of registers that share a slot") {
   for (const std::string other : {"add.u64 %rd2, %rd9, 8;", "mov.b64 %rd2, %rd9;"}) {
     const std::string report = fault(R"(

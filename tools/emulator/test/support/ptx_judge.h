@@ -9,8 +9,8 @@ namespace ptx_test {
 
 bool have_ptxas();
 
-// Where statements stand that are to be judged: everything before them, so that they need a closing
-// brace only. Its labels and registers are known in every statement.
+// The text in front of the statements to be judged. After them only a closing brace is missing. Its
+// labels and registers are known in every statement.
 struct Frame {
   std::string text;
 };
@@ -28,8 +28,8 @@ Frame frame_for(const std::string& statement, const std::string& target, int ver
 std::vector<std::string> ptxas_verdicts(const std::vector<std::string>& statements,
                                         const Frame& frame = plain_frame(),
                                         const std::vector<bool>& to_code = {});
-// The same as far as the parser gets: for one target, without code. A verdict in error may be a
-// neighbour's.
+// The same with ptxas's parser only: for one target, without generating code. A refusal may be due
+// to a neighbouring statement.
 std::vector<std::string> parser_verdicts(const std::vector<std::string>& statements,
                                          const Frame& frame);
 // What ptxas says against a whole module.

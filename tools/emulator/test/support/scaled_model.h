@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The plain model of a block-scaled step that belongs to one of the emulator's.
+// For each of the emulator's models of a block-scaled step: the plain model to compare it with.
 #pragma once
 
 #include "tools/emulator/arithmetic/mma_block_scaled.h"
