@@ -116,8 +116,8 @@ class Chunk {
 };
 
 // The accesses of one instruction to a line of 128 bytes (eight chunks), each lane to a part of it.
-// A line has such records as long as all accesses to it come from one store, one load, or a store
-// and then loads. The records of each chunk can be derived from them.
+// A line has such records as long as they cover all accesses to it: those of a store, or of loads,
+// or of a store and then loads. spread() makes the records of each chunk from them.
 struct LineAccess {
   Access of;         // except for lane, lanes and mask
   uint8_t lane[32];  // of each word
