@@ -49,9 +49,10 @@
  *            already enqueued.
  * LOGGING    NVFP4_LOG=0..3 in the environment: 0 silent (default), 1 errors, 2 one line per call
  *            with a command line that reproduces it, 3 details. A line of level 2 begins with
- *            "note:" in three cases, which are often mistakes: M, N or L is 0, so D is unchanged;
- *            alpha or alpha2 is 0; all groups of a grouped product share one B. Lines go to stderr,
- *            or to a callback (nvfp4_set_log_callback). The library reads no other variable of the
+ *            "note:" in four cases, which are often mistakes: M, N or L (the number of products) is
+ *            0, so D is unchanged; a quantizer or another function gets an empty matrix; alpha or
+ *            alpha2 is 0; all groups of a grouped product share one B. Lines go to stderr, or to a
+ *            callback (nvfp4_set_log_callback). The library reads no other variable of the
  *            environment and opens no file.
  * VERSIONS   The soname is libnvfp4gemm.so.0, and each function has the symbol version NVFP4GEMM_0.
  *            For all of 0.x no function, enumerator or field changes its name, value, offset or
@@ -90,11 +91,11 @@
  *            zero after it. Let
  *                S = the sum over K of |a * scale_a * b * scale_b|
  *                s = ceil(K / 64), the number of steps
- *                r = on 10.x s if K is at most 1792, else s + 2: up to 4 CTAs may share K
- *                    on 12.x s if K is at most 256, else s + 4: up to 8 CTAs may share K
- *                    (CTAs that share K add their partial sums in fp32)
- *                z = the number of steps that have at least one block of 16 products which are all
- *                    0 and whose two scales are both 256 or more
+ *                r = s for a small K. For a large K CTAs may share K and add partial sums in fp32:
+ *                    on 10.x up to 4 CTAs if K is above 1792; then r = s + 2
+ *                    on 12.x up to 8 CTAs if K is above 256; then r = s + 4
+ *                z = the number of steps with a large block of zeros: its 16 products are all 0,
+ *                    and each of its two scales is at least 256
  *            Then
  *                |acc - exact| <= r * 2^-23 * (1 + 2^-7) * S + z * 2^-18
  *            How tensor cores align the products of a step is not published. docs/numerics.md has
@@ -107,25 +108,26 @@
  *
  *            UE8M0 scales: if S is below 2^127,
  *                |acc - exact| <= r * 2^-23 * (1 + 2^-7) * S + r * 2^-149 + Z
- *            where Z concerns blocks of 16 products that are all 0. For a step with such blocks,
- *            2^E is the largest product of the two scales of such a block. Z is the sum of 2^(E-32)
- *            over these steps; in the model "groups" it is 0. acc is exact if all partial sums are
- *            multiples of 2^u and below 2^(u+24), u is at least -149, and no E is above u + 35.
+ *            where Z concerns blocks of 16 products that are all 0. In each step that has such
+ *            blocks, multiply the two scales of each of them; the largest result is 2^E. Z is the
+ *            sum of 2^(E-32) over these steps; in the model "groups" it is 0. acc is exact if all
+ *            partial sums are multiples of 2^u and below 2^(u+24), u is at least -149, and no E is
+ *            above u + 35.
  *
  *            9.0 (Hopper): an element times its scale is exact in fp16, and fp16 tensor cores form
  *            the sum. A step adds 16 products, which need not be neighbours along K. K is rounded
  *            up to a multiple of 256, so there are 16 * ceil(K/256) steps. They form up to 32
- *            partial sums, which are added in fp32. Kernels for at most 4 tokens work in another
- *            way: they form the exact sum of each block of 16 neighbours, add these sums in fp32 to
- *            up to 24 partial sums, and add those. So the bits of an inexact acc depend on the
- *            tile, and thereby on M.
+ *            partial sums, which are added in fp32. Kernels for at most 4 tokens work differently.
+ *            They form the exact sum of each block of 16 neighbours, and add it in fp32 to one of
+ *            up to 24 partial sums. At the end they add the partial sums. So the bits of an inexact
+ *            acc depend on the tile, and thereby on M.
  *
  *            On 9.0 acc is exact if for some u each product, and the sum of each subset of the
  *            products, is a multiple of 2^u and below 2^(u+24). D then has the same bits as
  *            elsewhere. Otherwise
  *                |acc - exact| <= (s + 4) * 2^-23 * S + (K + s) * 2^(E-25),  s = 16 * ceil(K/256)
  *            where E is the largest exponent of a product or a partial sum. The exponent of a
- *            product is that of a * scale_a plus that of b * scale_b, each taken as at least -7. To
+ *            product is max(-7, exponent of a * scale_a) + max(-7, exponent of b * scale_b). To
  *            bound E: the magnitude of a partial sum is at most (S + |exact|) / 2. The second term
  *            is larger than the first where large products cancel each other.
  *
@@ -145,10 +147,11 @@
  *            gated products need K > 0. On 9.0 a gated product that is not grouped cannot have
  *            batch_invariant.
  *
- * SPEED      A product with row-major fp16 D and a host alpha uses the fastest epilogue. On 9.0
- *            row-major bf16 D, alpha on the device, tensor scales and a bias per column use it,
- *            too, if K is a multiple of 64 and the scales are 128x4. Every other product uses the
- *            general epilogue, which is slower.
+ * SPEED      A product with row-major fp16 or bf16 D, a host alpha and no other epilogue field uses
+ *            the fast epilogue. On 9.0, and with NVFP4 tokens on 10.x, D may also be fp32, and a
+ *            product may have a device alpha, tensor scales and a bias per column, in any
+ *            combination. On 9.0 this needs 128x4 scales and K a multiple of 64. Most other
+ *            products use the slower general epilogue. nvfp4_gemm_describe says which one is used.
  */
 #ifndef NVFP4_GEMM_H
 #define NVFP4_GEMM_H
@@ -257,8 +260,8 @@ enum {
 };
 
 /* Where the scale of (row, k) is stored. The field is required; the layout is never guessed. The
- * formulas are for 16 elements a scale, with ks = k / 16. For 32 elements a scale (MXFP4) put K / 2
- * in place of K and k / 2 in place of k, also in calls of nvfp4_scale_convert.
+ * formulas are for one scale per 16 elements, with ks = k / 16. MXFP4 has one scale per 32: replace
+ * K by K / 2 and k by k / 2, and pass k / 2 as the argument k of nvfp4_scale_convert.
  *
  * LINEAR  byte = row * (K/16) + ks. There is no padding. On 10.x every product first converts
  *         linear scales to 128X4, so convert those of weights once, by nvfp4_scale_convert.
@@ -271,14 +274,15 @@ enum {
  *         Rows round up to 128 and scales to 4: nvfp4_scale_bytes() counts the padding, which must
  *         be addressable; its values are never used. A batch starts a new tile.
  *
- * SLICES  You can pass a part of a matrix that begins at row r or at element k of each row as a
- *         matrix with the same ld. Its codes must begin at a multiple of 16 bytes: every r is
- *         allowed, and each k that is a multiple of 32. Its scales:
+ * SLICES  You can pass a slice of a matrix as a matrix of its own with the same ld. A slice begins
+ *         at row r, or at element k of every row. Its codes must begin at a multiple of 16 bytes:
+ *         every r is allowed, and each k that is a multiple of 32. Its scales:
  *           128X4, from row r on      They begin at byte (r/128) * ceil(K/64) * 512. r must be a
  *                                     multiple of 128.
- *           128X4, from element k on  Copy them into an array of their own: for each 128 rows the
- *                                     tiles from number k/64 on. k must be a multiple of 64. Scales
- *                                     beyond the slice in its last tiles count as padding.
+ *           128X4, from element k on  Copy the tiles of the slice into a new array. In each block
+ *                                     of 128 rows its first tile is tile k/64, counted from 0. k
+ *                                     must be a multiple of 64. If the slice ends inside a tile,
+ *                                     the other scales of that tile count as padding.
  *           LINEAR, from row r on     They begin at byte r * (K/16), which must be a multiple of
  *                                     16.
  *           LINEAR, from element k on Copy them into an array of their own.
@@ -312,18 +316,18 @@ enum {
  *         2,304 bytes, with MXFP4 2,176. The unit of row r and element k is number
  *         (r/64) * ceil(K/64) + k/64 of its matrix. Elements beyond N or K are zeros.
  *         docs/packing.md has the order inside a unit.
- * SM100_1 Weights, for 10.0 and 10.3. A unit has 128 rows and four scales of each: 64 elements of K
- *         and 4,608 bytes, with MXFP4 128 elements and 8,704 bytes. The units of a block of 128
- *         rows lie one after the other along K. Elements beyond N or K are zeros.
+ * SM100_1 Weights, for 10.0 and 10.3. A unit has 128 rows and four scales per row. That is 64
+ *         elements of K and 4,608 bytes, or with MXFP4 128 elements and 8,704 bytes. The units of a
+ *         block of 128 rows lie one after the other along K. Elements beyond N or K are zeros.
  * SM90_TOKENS_1
- *         NVFP4 tokens, for 9.0: each element times its scale, in fp16 in units of 2^-7, which is
- *         exact, in the order in which kernels for many tokens multiply (docs/packing.md). A row
+ *         NVFP4 tokens, for 9.0. Each value is element * scale * 2^-7 in fp16, which is exact. The
+ *         values have the order in which kernels for many tokens multiply (docs/packing.md). A row
  *         has ceil(K/256) units of 256 elements, 512 bytes each. Elements beyond K are zeros.
- * nvfp4_pack_weights packs weights, nvfp4_unpack_weights restores them. Kernels of 9.0 read SM90_1
- * in products with fp16 or bf16 tokens, those of 10.0 and 10.3 SM100_1 in products with quantized
- * tokens. nvfp4_quantize and nvfp4_fused_quantize write packed tokens, nvfp4_dequantize reads them.
- * Kernels of 9.0 read them in products that are not grouped, which then need no workspace for
- * decoded tokens. The reference reads every packing in every product that may have it. */
+ * nvfp4_pack_weights packs weights, nvfp4_unpack_weights restores them. Kernels of 9.0 read SM90_1,
+ * in products with fp16 or bf16 tokens. Kernels of 10.0 and 10.3 read SM100_1, in products with
+ * quantized tokens. nvfp4_quantize and nvfp4_fused_quantize write packed tokens, nvfp4_dequantize
+ * reads them. Kernels of 9.0 read packed tokens in products that are not grouped, which then need
+ * no workspace for decoded tokens. The reference reads every packing wherever it is allowed. */
 enum {
   NVFP4_PACKING_NONE = 0,
   NVFP4_PACKING_SM90_1 = 1,            /* b_packing, nvfp4_pack_desc                              */
@@ -377,11 +381,11 @@ enum {
 };
 
 /* Programmatic dependent launch. OFF: the kernel starts after all earlier work of the stream. ON:
- * it may start early and waits before its first read. ON_STATIC_WEIGHTS: B and its scales are
- * promised not to be written by earlier work that may still run, so they may be loaded ahead of
- * that wait. D has the same bits in all three. If the product needs a workspace, the kernel that
- * fills it starts after all earlier work in any case. The field has no effect if K = 0, because no
- * kernel multiplies then. */
+ * it may start early and waits before its first read. ON_STATIC_WEIGHTS: as ON, and you promise
+ * that no earlier work that may still run writes B or its scales. The kernel may then load them
+ * before it waits. D has the same bits in all three. If the product needs a workspace, the kernel
+ * that fills it starts after all earlier work in any case. The field has no effect if K = 0,
+ * because no kernel multiplies then. */
 enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
 
 /* One problem: L independent products that share M, N, K and the leading dimensions.
@@ -398,16 +402,18 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   enums        Each field holds a value of its enumeration. batch_invariant and
  *                a_tensor_scale_rows are 0 or 1, reserved2 is 0, and
  *                b_tensor_scale_columns is 0, 64, 128, ..
- *   variant      NULL, and the planner chooses, or the name of a variant (nvfp4_variant_name; the
- *                message of a refusal lists the names). A name may end in
+ *   variant      NULL lets the planner choose. Otherwise it is the name of a variant
+ *                (nvfp4_variant_name; the message of a refusal lists the names). A name may end in
  *                  /2      K is split into two partitions, or into as many as the number says.
  *                  /even   Some variants of 9.0: the last tiles, which would leave SMs idle, are
  *                          cut along K, so that all CTAs get even shares of them.
- *                  /apart  After one of the above or a plain name: the kernel stores the sums in
- *                          fp32 in the workspace, and a second kernel computes D from them, with
- *                          the same bits. The planner does so where it is faster. Refused if the
- *                          fast epilogue computes D, if K is 0, and in a gated product if l is
- *                          above 1 or b and b2 are 2^40 bytes apart or more.
+ *                  /apart  It follows a plain name, /2 or /even. The kernel stores the sums in fp32
+ *                          in the workspace, and a second kernel computes D from them, with the
+ *                          same bits. The planner does so where it is faster. Refused if the fast
+ *                          epilogue computes D, if K is 0, and in grouped products. In a gated
+ *                          product l is 1, N a multiple of 4, D row-major, and there are no C,
+ *                          maxima or bias per row. b and b2 are less than 2^40 bytes apart, and a
+ *                          whole number of units if they are packed.
  *   empty        If m, n or l is 0, the call succeeds: it reads, writes and enqueues nothing, and
  *                checks no rule below. K = 0 gives acc = +0, and the rules of A, B and their scales
  *                are not checked.
@@ -436,11 +442,11 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   a_packing    With NVFP4_PACKING_SM90_TOKENS_1, a holds what a quantizer with that packing and
  *                rows = m writes. a_type is NONE and operand_format NVFP4, and the product is not
  *                grouped. a_scales is NULL and a_ld is 0, a_scale_layout may be UNSET, and the
- *                stride of the scales is ignored. a_batch_stride is 0 or a multiple of 256, since a
- *                unit has 256 elements: m * ceil(k/256) * 256 without a gap. Slices are not
- *                possible. D has the bits that the same variant makes of codes and scales. Variants
- *                that decode few tokens themselves do not take it, so up to about 16 tokens codes
- *                and scales are faster.
+ *                stride of the scales is ignored. a_batch_stride is 0 or a multiple of 256, the
+ *                elements of a unit. Without a gap between batches it is m * ceil(k/256) * 256.
+ *                Slices are not possible. D has the same bits as with an A that is not packed and
+ *                the same variant. Variants for few tokens decode A themselves and refuse this
+ *                packing. So up to about 16 tokens an A that is not packed is faster.
  *   b_packing    Unless it is NONE, b and b2 hold codes and scales as nvfp4_pack_weights writes
  *                them. b_scales and b2_scales are NULL, b_ld is 0, b_scale_layout may be
  *                UNSET, and the stride of the scales is ignored. b_batch_stride is 0 or a multiple
@@ -453,11 +459,11 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *   strides      Ignored if l = 1.
  *                  a, b    a multiple of 32, below 2^41; 0 repeats the same matrix
  *                  scales  a multiple of 16 bytes, and at least nvfp4_scale_bytes_for(), or 0
- *                  d       Batches do not overlap. Either one follows the other: the stride is at
- *                          least (M-1) * d_ld + N. Or their rows alternate: row 0 of every batch,
- *                          then row 1 of every batch. The stride is then at least N, and d_ld at
- *                          least (L-1) * stride + N. In column-major order M and N change places in
- *                          these formulas.
+ *                  d       Batches do not overlap. There are two ways. The batches follow each
+ *                          other: the stride is at least (M-1) * d_ld + N. Or their rows alternate:
+ *                          row 0 of every batch, then row 1 of every batch. The stride is then at
+ *                          least N, and d_ld at least (L-1) * stride + N. In column-major order M
+ *                          and N change places in these formulas.
  *                  c       any stride >= 0
  *   overlap      An array that is written (D, its scales, the maxima, the workspace) shares no byte
  *                with any other array. An array reaches from its first to its last byte, and scales
@@ -613,12 +619,12 @@ static inline nvfp4_gemm_desc nvfp4_gemm_desc_init() {
  * Allocates nothing and waits for nothing. The stream may be captured into a graph, in any mode. A
  * graph then has these kernel nodes, with programmatic edges between them:
  *   1 for the product
- *   1 more if there is a workspace; 2 more on 10.x if the scales of both operands are linear; none
- *     if only "/even" or "/apart" needs the workspace
- *   1 more if a second kernel computes D (nvfp4_plan_info, d_apart)
- * With K = 0 it has memset nodes instead, if each element of D is alpha * 0 in fp16: one node, or
- * one for each batch if there are gaps between batches. If D needs more (a C, a bias, another type
- * or order), it has one kernel node. The code of a kernel is loaded at its first use; the thread's
+ *   0 to 2 for the workspace: 0 if there is none, or if only "/even", "/apart" or batch_invariant
+ *     needs it; 2 on 10.x if the scales of both operands are linear; otherwise 1
+ *   1 if a second kernel computes D (nvfp4_plan_info, d_apart)
+ * With K = 0 it has one kernel node instead. But if D is row-major and fp16, alpha is on the host
+ * and no other epilogue field (C, bias, ..) is set, it has memset nodes: one, or one for each batch
+ * if there are gaps between batches. The code of a kernel is loaded at its first use; the thread's
  * capture mode is relaxed while that happens.                                          Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_run(const nvfp4_gemm_desc *desc, void *stream);
 
@@ -714,11 +720,12 @@ NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
                                             int32_t compute_capability);
 
 /* Bytes of workspace that the problem needs on a device of that compute capability, exactly:
- *   NVFP4 tokens on 10.x         for linear scales converted to 128x4
- *   NVFP4 tokens on 9.0          for the decoded tokens, if the tile is large
- *                                and a_packing NONE
- *   K partitions                 for their sums: with "/even", with a 16-bit A on other GPUs than
- *                                9.0, and in all products on 12.x
+ *   quantized tokens on 10.x     for linear scales converted to 128x4
+ *   quantized tokens on 9.0      for the decoded tokens, if A has UE8M0 scales, or if the tile is
+ *                                large and a_packing NONE
+ *   K partitions                 for their sums, in four cases: a variant "/even"; batch_invariant
+ *                                with large tiles on 9.0; a 16-bit A on any GPU except 9.0; every
+ *                                product on 12.x
  *   d_apart (nvfp4_plan_info)    in addition, for the sums of D in fp32
  * In other cases 0 bytes are needed. desc->workspace is ignored. Errors are those of
  * nvfp4_gemm_supported, and *bytes is then unchanged.                               Since 0.1 */
@@ -726,13 +733,14 @@ NVFP4_API nvfp4_status nvfp4_gemm_workspace_bytes(const nvfp4_gemm_desc *desc,
                                                   int32_t compute_capability, uint64_t *bytes);
 
 /* Describes the plan in lines of text, for people: images in the order tried, variant, tile,
- * stages, grid, waves on a device of sm_count SMs, the proof of the plan (NVFP4_PROOF_..), bytes
- * moved, the least time for these bytes and products on the GPU that the planner assumes (for 10.x
- * a B200 with 7.68 TB/s and 1.5 GHz), and what the planner compared. The last line is a command
- * line for the same problem, without batch strides of scales. Programs call nvfp4_gemm_describe
- * instead, because the wording may change with any version. INVALID_VALUE: the buffer is too small.
- * It then holds as much as fits, with a NUL at the end, and the message says how many bytes are
- * needed. 4096 are plenty.                                                            Since 0.1 */
+ * stages, grid, waves on a device of sm_count SMs, where such kernels have run (NVFP4_PROOF_..),
+ * bytes moved, and what the planner compared. The text also has the least times that the memory
+ * needs for these bytes and the tensor cores for the arithmetic, on the GPU that the planner
+ * assumes (for 10.x a B200 with 7.68 TB/s and 1.5 GHz). The last line is a command line for the
+ * same problem, without batch strides of scales. Programs call nvfp4_gemm_describe instead, because
+ * the wording may change with any version. INVALID_VALUE: the buffer is too small. It then holds as
+ * much as fits, with a NUL at the end, and the message says how many bytes are needed. 4096 are
+ * plenty.                                                                             Since 0.1 */
 NVFP4_API nvfp4_status nvfp4_gemm_explain(const nvfp4_gemm_desc *desc, int32_t compute_capability,
                                           int32_t sm_count, char *buffer, size_t bytes);
 
@@ -779,7 +787,7 @@ typedef struct nvfp4_plan_info {
   int32_t tile_ctas;                   /* CTAs that compute a tile side by side: 2 for a pair     */
   int32_t tiles;                       /* in all batches                                          */
   int32_t k_partitions;                /* parts of K; each has its own CTA, or pair of CTAs       */
-  int32_t whole_tiles;                 /* tiles not split along K, if the plan's other ones are   */
+  int32_t whole_tiles;                 /* tiles not split along K, if others are split; else 0    */
   int32_t cluster_ctas;
   int32_t grid_ctas;                   /* CTAs launched on sm_count SMs                           */
   int32_t cta_threads, ctas_per_sm;
@@ -823,11 +831,11 @@ NVFP4_API const char *nvfp4_variant_name(int32_t compute_capability, int32_t ind
  *   fp16 and bf16 tokens   on every GPU from 8.0 on
  *   4-bit tokens           (a_type NONE) on 9.0, 10.0 and 10.3
  *   gated products         on the same GPUs, if K > 0; each group has its own b2. On 9.0 they may
- *                          have batch_invariant = 1, which gated products of one group may not.
+ *                          have batch_invariant = 1; a gated product that is not grouped may not.
  *   every type of D        on 9.0 the scales of D are LINEAR
  * nvfp4_grouped_workspace_bytes says whether a workspace is needed: on 10.x for LINEAR scales of A,
- * on 9.0 for NVFP4 tokens, which are decoded first. With COUNTS and rows_hint (below) it is made
- * for 4 * rows_hint * l rows. More rows than that still work, but take longer.
+ * on 9.0 for NVFP4 tokens, which are decoded first. If rows_kind is COUNTS and rows_hint is not 0
+ * (below), there is room for 4 * rows_hint * l decoded rows. More rows still work, but take longer.
  *
  * The rows of a group have the bits of a separate product of that group. To get the same bits from
  * nvfp4_gemm_run, set batch_invariant = 1 for 4-bit tokens on 10.x. Elsewhere set desc->variant to
@@ -868,9 +876,10 @@ enum { NVFP4_ROWS_UNSET = 0, NVFP4_ROWS_ENDS = 1, NVFP4_ROWS_COUNTS = 2 };
  *                they must be LINEAR.
  *   scales of D  They are laid out as the scales of an A with m rows and K = n, so that D can be
  *                the A of a next product with the same rows.
- *   scale_rows   Only if the scales of A are 128X4, or A has none and those of D are. The 128X4
- *                scales of group g, of A and of D, begin at row scale_rows[g]. If it is NULL, they
- *                follow those of group g-1. The values are in device memory and are not checked.
+ *   scale_rows   Allowed only if A has 128X4 scales, or if A has no scales and D has 128X4 scales.
+ *                The 128X4 scales of group g, of A and of D, begin at row scale_rows[g]. If
+ *                scale_rows is NULL, they follow those of group g-1. The values are in device
+ *                memory and are not checked.
  *   overlap      The rule of one product. rows, scale_rows, group_alpha and group_alpha2 count as
  *                inputs, too. A bias has (l-1) * bias_group_stride + n elements. The scales of A
  *                are taken to have the largest size that they can have, whatever rows and
@@ -920,8 +929,8 @@ NVFP4_API nvfp4_status nvfp4_grouped_reference(const nvfp4_grouped_desc *desc);
 
 /* The most bytes that the scales of `rows` rows can take, however the rows are divided among
  * `groups` groups: in 128X4 every group begins a tile. The format is an NVFP4_OPERAND_FORMAT.
- * Returns 0 where nvfp4_scale_bytes_for does, if groups is negative, and if groups is 0 but rows is
- * not.                                                                                 Since 0.1 */
+ * Returns 0 in three cases: nvfp4_scale_bytes_for returns 0; groups is negative; groups is 0 and
+ * rows is not 0.                                                                       Since 0.1 */
 NVFP4_API size_t nvfp4_grouped_scale_bytes(int64_t rows, int64_t groups, int64_t k, int32_t layout,
                                            int32_t format);
 
@@ -985,8 +994,8 @@ NVFP4_API nvfp4_status nvfp4_dequantize_host(const void *codes, int64_t codes_ld
  *                kernel.
  * ROWS           The kernel reads t of each row.
  * FROM_ROW_AMAX  The array holds a product's d_row_amax. The kernel reads it and takes
- *                t = amax / 2688 (1 if amax is 0). It leaves the array as it is. So pass the array
- *                to the next product as a_tensor_scale, and divide its alpha by 2688. */
+ *                t = amax / 2688 (1 if amax is 0). The array keeps amax, not t. So if the next
+ *                product takes it as a_tensor_scale, divide that product's alpha by 2688. */
 enum {
   NVFP4_TENSOR_SCALE_VALUE = 0,
   NVFP4_TENSOR_SCALE_DEVICE = 1,
@@ -1013,8 +1022,8 @@ enum {
  *                tensor_scale 1 with them.
  *   packing      NONE, or SM90_TOKENS_1 with format NVFP4. With the latter codes has
  *                nvfp4_packed_bytes(rows, k, packing, format) bytes, aligned to 16, and all of them
- *                are written. codes_ld is 0 and scales NULL, scale_layout may be UNSET. On the
- *                device only 9.0 has it.
+ *                are written. codes_ld is 0 and scales NULL, scale_layout may be UNSET. GPUs except
+ *                9.0 refuse this packing; the functions on the CPU always take it.
  * Padding keeps its bytes: only the codes and scales of the elements of x are written. */
 typedef struct nvfp4_quantize_desc {
   uint64_t struct_size;
@@ -1071,20 +1080,22 @@ NVFP4_API nvfp4_status nvfp4_scale_convert(const void *src, int32_t src_layout, 
 /* ---- Packed weights -------------------------------------------------------------------------- */
 
 /* Bytes of a packed [rows, k] matrix, a multiple of 128: rows and k are rounded up to units. 0
- * if a size is negative, k is no multiple of the elements that share a scale, packing is NONE or
- * unknown, format is no NVFP4_OPERAND_FORMAT or none of the packing's, or the result exceeds
+ * in these cases: a size is negative; k is no multiple of the elements that share a scale; packing
+ * is NONE or unknown; format is unknown, or the packing does not support it; the result exceeds
  * 2^63-1.                                                                              Since 0.1 */
 NVFP4_API size_t nvfp4_packed_bytes(int64_t rows, int64_t k, int32_t packing, int32_t format);
 
-/* l matrices of weights [n][k], in a checkpoint's order and packed, in device memory; in host
- * memory for the functions ..._host. NVFP4_PACK_DESC_INIT sets struct_size and l = 1.
+/* Two forms of l matrices of weights [n][k]: codes and scales as in a checkpoint, and packed. Both
+ * are in device memory, or in host memory for the functions ..._host. NVFP4_PACK_DESC_INIT sets
+ * struct_size and l = 1.
  *   struct_size  sizeof(nvfp4_pack_desc); larger ones as in nvfp4_gemm_desc.
  *   n, k, l      0 .. 2^31-1; k a multiple of 16, of 32 for MXFP4. Any of them 0: success, nothing
  *                is read or written.
  *   rows         A call converts the rows first_row to first_row + rows - 1 of each matrix. If
  *                rows is 0, it converts all from first_row on. first_row is a multiple of a unit's
- *                rows. rows is, too, unless first_row + rows is n. codes and scales hold these rows
- *                alone: a matrix [rows][k] with its own scales. `packed` is the whole matrix.
+ *                rows. `rows` must be such a multiple, too, unless first_row + rows is n. codes and
+ *                scales hold these rows alone: a matrix [rows][k] with its own scales. `packed` is
+ *                the whole matrix.
  *   codes        codes_ld >= k, a multiple of 32, below 2^41.
  *   scales       nvfp4_scale_bytes_for(rows, k, scale_layout, format) bytes for each matrix. Bit 7
  *                of a UE4M3 scale is not kept.
