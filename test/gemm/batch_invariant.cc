@@ -60,12 +60,13 @@ TEST_CASE("with batch_invariant the bits of a row depend neither on M nor on its
 TEST_CASE("with batch_invariant a wide tile adds the parts of a cluster of narrow ones") {
   USE_GPU(gpu);
   if (gpu.info.major != 9) SKIP_TEST("only tiles of 9.0 add own parts");
-  // N and K ask for two to eight partitions, so that some pieces have no k-block; the last K ends
-  // inside a k-block. The last N has one partition, and CTAs with several tiles.
+  // N and K ask for eight, four and two or three partitions, so that some pieces have no k-block; K
+  // ends inside a k-block. The last N has one partition, and CTAs with several tiles.
   const support::Shape shape =
-      GENERATE(support::Shape{130, 72, 2048}, support::Shape{130, 1800, 1344},
-               support::Shape{130, 3000, 2496}, support::Shape{5, 128 * 133, 576});
+      GENERATE(support::Shape{130, 72, 2048}, support::Shape{5, 1800, 1344},
+               support::Shape{5, 3000, 1344}, support::Shape{5, 128 * 133, 576});
   const int32_t tokens = GENERATE(int32_t{NVFP4_TYPE_NONE}, int32_t{NVFP4_TYPE_BF16});
+  if (gpu.info.emulated() && shape.k == 576 && tokens != NVFP4_TYPE_NONE) return;  // slow there
   Problem problem = support::make_a16_problem(shape, tokens, Data::random, 92);
   problem.batch_invariant = true;
   const std::string family = tokens == NVFP4_TYPE_NONE ? "sm90_" : "sm90_bf16_";
