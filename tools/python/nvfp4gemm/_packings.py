@@ -22,7 +22,8 @@ def _capability(x: Any) -> tuple[int, int] | None:
     """The compute capability of the GPU on which x lies; None on the CPU."""
     if not getattr(x, "is_cuda", False):
         return None
-    return _optional.torch.cuda.get_device_capability(x.device)
+    capability: tuple[int, int] = _optional.torch.cuda.get_device_capability(x.device)
+    return capability
 
 
 def reads(x: Any, packing: str) -> bool:
