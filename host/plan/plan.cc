@@ -280,7 +280,7 @@ Choice cheapest(const nvfp4_gemm_desc& desc, const Architecture& arch, const Var
 }
 
 uint32_t count_ctas(const Plan& plan, int32_t sm_count) {
-  // The workspace has places for the parts of so many CTAs.
+  // The workspace has a place for the parts of one CTA on each SM of the architecture.
   const int32_t most_sms = plan.own_parts > 1 ? plan.arch().sm_count : INT32_MAX;
   const uint32_t at_once = static_cast<uint32_t>(std::min(sm_count, most_sms)) * plan.ctas_per_sm;
   if (!plan.several || plan.grid <= at_once) return plan.grid;
