@@ -11,7 +11,7 @@ from typing import Any, Literal
 from nvfp4gemm import _optional
 from nvfp4gemm._arrays import Torch, arrays_of
 from nvfp4gemm._door import flag, number
-from nvfp4gemm._eager import float_type
+from nvfp4gemm._eager import float_type, with_floats
 from nvfp4gemm._eager import mm as _mm, quantize as _quantize
 from nvfp4gemm._gemm import Gate, Maxima, Numbers
 from nvfp4gemm._matrix import layout_number
@@ -213,7 +213,8 @@ def linear(x: A, weight: Packed, bias: A | None = None, *, activation: str | Non
     if d is not None:
         return d
     leading = source = None
-    numbers = Numbers(activation=activation, launch=launch, batch_invariant=batch_invariant)
+    numbers = Numbers(activation=activation, launch=launch,
+                      batch_invariant=flag(batch_invariant, "batch_invariant"))
     tokens: A | Packed = x
     if quantize_input:
         arrays = arrays_of(x, "x")
@@ -237,7 +238,8 @@ def _quantized(x: Any, scale: Any, weight: Any, operands: tuple[Any, ...], numbe
             weight.door("weight").gpu and arrays.device(x) == arrays.device(weight.codes)) or (
             arrays.first_with_gradient(*operands) is not None):
         return quantize(x, scale, format=format_)
-    layout = _optional.device.layout_of_tokens(weight, math.prod(x.shape[:-1]), numbers, gated)
+    layout = _optional.device.layout_of_tokens(weight, math.prod(x.shape[:-1]),
+                                               with_floats(numbers), gated)
     return Packed.of_own(arrays, *_quantize(x, scale, layout, "nvfp4", None))
 
 

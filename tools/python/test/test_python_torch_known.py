@@ -10,6 +10,7 @@ from unittest import mock
 
 import package  # noqa: F401
 
+import numpy
 try:
     import torch
 except ImportError as error:
@@ -182,6 +183,17 @@ class OnAGpu(unittest.TestCase):
         self.assertEqual(self.library.quantized[-1]["packing"], 0)
         with self.assertRaisesRegex(ValueError, "scale_layout is 'sm90_tokens_1'"):
             nvfp4gemm.quantize(x.detach(), scale_layout="sm90_tokens_1")
+
+    def test_arguments_are_looked_at_before_tokens_are_packed_by_them(self):
+        for invariant in (numpy.True_, True):
+            nvfp4gemm.linear(self.x, self.w, quantize_input=True, batch_invariant=invariant)
+        gated = lambda x, w, **named: nvfp4gemm.gated_linear(x, w, w, **named)
+        for name, value, error in (
+                ("batch_invariant", 2, TypeError), ("activation", [], ValueError),
+                ("activation", "silly", ValueError), ("launch", {}, ValueError)):
+            for call in (nvfp4gemm.linear, gated):
+                with self.subTest(name, value=value), self.assertRaisesRegex(error, f"^{name} is"):
+                    call(self.x, self.w, quantize_input=True, **{name: value})
 
     def same_runs(self, x, d):
         """The last two runs, and their quantizers, but for memory that each made for itself."""
