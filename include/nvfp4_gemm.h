@@ -412,8 +412,7 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                          same bits. The planner does so where it is faster. Refused if the fast
  *                          epilogue computes D, if K is 0, and in grouped products. In a gated
  *                          product l is 1, N a multiple of 4, D row-major, and there are no C,
- *                          maxima or bias per row. b and b2 are less than 2^40 bytes apart, and a
- *                          whole number of units if they are packed.
+ *                          maxima or bias per row. b and b2 are less than 2^40 bytes apart.
  *   empty        If m, n or l is 0, the call succeeds: it reads, writes and enqueues nothing, and
  *                checks no rule below. K = 0 gives acc = +0, and the rules of A, B and their scales
  *                are not checked.

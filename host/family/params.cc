@@ -7,6 +7,7 @@
 #include "host/base/packing.h"
 #include "host/base/size.h"
 #include "host/driver/tensor_map.h"
+#include "host/plan/apart.h"
 #include "host/problem/fields.h"
 #include "kernel/common/operand_format.h"
 
@@ -49,7 +50,7 @@ nvfp4_status encode_packed_weights(const Driver& driver, const nvfp4_gemm_desc& 
                            ceil_div(g.k, packing.k(format)),
                            ceil_div(g.n, packing.rows),
                            g.l,
-                           packing.stride_bytes(g.b_batch_stride, g.operand_format)};
+                           packed_batch_bytes(g)};
   return encode_packed_map(driver, weights.name, packed,
                            plan.variant->tile_k / static_cast<uint32_t>(packing.k(format)),
                            rows_of_box(plan) / static_cast<uint32_t>(packing.rows), map);

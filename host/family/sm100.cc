@@ -21,6 +21,7 @@
 #include "host/family/d_store.h"
 #include "host/family/params.h"
 #include "host/family/token_policy.h"
+#include "host/plan/apart.h"
 #include "host/plan/proof.h"
 #include "host/problem/epilogue.h"
 #include "host/problem/fields.h"
@@ -302,8 +303,7 @@ nvfp4_status set_weights(const Driver& driver, const nvfp4_gemm_desc& g, const P
   const OperandFormat& format = *find_operand_format(g.operand_format);
   p->weight_unit_bytes = static_cast<uint32_t>(packing.unit_bytes(format));
   p->weight_scales = static_cast<const uint8_t*>(g.b);
-  p->weight_scales_batch_bytes =
-      g.l == 1 ? 0 : packing.stride_bytes(g.b_batch_stride, g.operand_format);
+  p->weight_scales_batch_bytes = g.l == 1 ? 0 : packed_batch_bytes(g);
   if (plan.variant->tile_ctas == 1) return NVFP4_SUCCESS;
   const int64_t units = plan.variant->tile_k / packing.k(format);
   int64_t bytes = 0;

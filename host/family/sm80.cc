@@ -7,9 +7,9 @@
 #include <cstdio>
 
 #include "host/base/operand_format.h"
-#include "host/base/packing.h"
 #include "host/base/size.h"
 #include "host/family/params.h"
+#include "host/plan/apart.h"
 #include "host/problem/fields.h"
 #include "kernel/sm80/params.h"
 #include "kernel/sm80/tile.h"
@@ -246,7 +246,7 @@ void set_grouped(const nvfp4_gemm_desc& g, const Plan& plan, Sm80GroupedParams* 
 
 int64_t weight_batch_bytes(const nvfp4_gemm_desc& g, const Plan& plan) {
   if (!plan.packed) return g.b_batch_stride / 2;
-  return find_packing(g.b_packing)->stride_bytes(g.b_batch_stride, g.operand_format);
+  return packed_batch_bytes(g);
 }
 
 nvfp4_status make_params(const Driver&, const nvfp4_gemm_desc& g, const Plan& plan,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "host/plan/apart.h"
 
-#include "host/base/operand_format.h"
 #include "host/base/packing.h"
 #include "host/base/size.h"
 #include "host/problem/epilogue.h"
@@ -22,20 +21,9 @@ int64_t bytes_between(const void* a, const void* b) {
   return static_cast<int64_t>(reinterpret_cast<uintptr_t>(b) - reinterpret_cast<uintptr_t>(a));
 }
 
-// Bytes of what b_batch_stride counts in: a unit of packed weights, or two elements.
-int64_t bytes_of_step(const nvfp4_gemm_desc& g) {
-  const Packing* const packing = find_packing(g.b_packing);
-  return packing == nullptr ? 1 : packing->unit_bytes(*find_operand_format(g.operand_format));
-}
-int64_t elements_of_step(const nvfp4_gemm_desc& g) {
-  const Packing* const packing = find_packing(g.b_packing);
-  return packing == nullptr ? 2 : packing->elements(*find_operand_format(g.operand_format));
-}
-
 // A stride of 0 would be b repeated, which it is.
 bool are_batches(const nvfp4_gemm_desc& g) {
   const int64_t apart = bytes_between(g.b, g.b2);
-  if (apart % bytes_of_step(g) != 0) return false;
   return g.l == 1 && apart < kStrideBytes && apart > -kStrideBytes;
 }
 
@@ -84,7 +72,7 @@ void remove_gate(nvfp4_gemm_desc* g) {
 }
 
 // Two batches with the same tokens, whose weights are those with the lower addresses and the
-// others.
+// others. Packed ones may be any number of bytes apart, not just whole units.
 void take_both_weights(const nvfp4_gemm_desc& g, nvfp4_gemm_desc* sums) {
   const bool swapped = comes_first(g.b2, g.b);
   const int64_t sign = swapped ? -1 : 1;
@@ -92,7 +80,9 @@ void take_both_weights(const nvfp4_gemm_desc& g, nvfp4_gemm_desc* sums) {
   sums->a_batch_stride = sums->a_scales_batch_stride_bytes = 0;
   sums->b = swapped ? g.b2 : g.b;
   sums->b_scales = swapped ? g.b2_scales : g.b_scales;
-  sums->b_batch_stride = sign * bytes_between(g.b, g.b2) / bytes_of_step(g) * elements_of_step(g);
+  const int64_t apart = sign * bytes_between(g.b, g.b2);
+  sums->b_batch_stride = 2 * apart;
+  if (g.b_packing != NVFP4_PACKING_NONE) sums->b_ld = apart;
   sums->b_scales_batch_stride_bytes = sign * bytes_between(g.b_scales, g.b2_scales);
 }
 
@@ -122,6 +112,11 @@ Apart way_apart(const nvfp4_gemm_desc& g) {
   if (is_gated(g)) return are_batches(g) && has_usual_rows(g) ? Apart::finish : Apart::one;
   if (make_epilogue(g).kind <= kEpilogueF32) return Apart::one;
   return is_quantized(g) ? Apart::quantizer : Apart::finish;
+}
+
+int64_t packed_batch_bytes(const nvfp4_gemm_desc& g) {
+  if (g.b_ld != 0) return g.b_ld;
+  return find_packing(g.b_packing)->stride_bytes(g.b_batch_stride, g.operand_format);
 }
 
 uint64_t sums_bytes(const nvfp4_gemm_desc& g) {

@@ -31,6 +31,9 @@ bool has_usual_rows(const nvfp4_gemm_desc& desc);
 // is its workspace.
 nvfp4_gemm_desc sums_product(const nvfp4_gemm_desc& desc, Apart way);
 
+// Bytes from a batch of packed weights to the next, of such a product, too: there b_ld has them.
+int64_t packed_batch_bytes(const nvfp4_gemm_desc& desc);
+
 // Bytes of that D, a multiple of 256.
 uint64_t sums_bytes(const nvfp4_gemm_desc& desc);
 

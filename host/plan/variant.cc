@@ -7,6 +7,7 @@
 
 #include "host/base/packing.h"
 #include "host/base/size.h"
+#include "host/plan/apart.h"
 #include "host/plan/family.h"
 #include "host/problem/fields.h"
 #include "kernel/sm100/tile.h"
@@ -174,8 +175,7 @@ bool packed_fits_map(const nvfp4_gemm_desc& g) {
   constexpr int64_t kMostBytes = int64_t{1} << 40;
   int64_t bytes;
   if (!packed_bytes(g.n, g.k, g.b_packing, g.operand_format, &bytes)) return false;
-  const int64_t stride =
-      g.l == 1 ? 0 : find_packing(g.b_packing)->stride_bytes(g.b_batch_stride, g.operand_format);
+  const int64_t stride = g.l == 1 ? 0 : packed_batch_bytes(g);
   return bytes < kMostBytes && stride < kMostBytes;
 }
 
