@@ -40,7 +40,6 @@ constexpr Split kSplits[] = {{1, 0, 0, 0},
 // The rest of the pre-pass is in the clock cycles of the k-blocks of its tiles.
 constexpr int64_t kCtaClocks = 4700;
 constexpr int64_t kTokenKernelClocks = 3700;
-constexpr int64_t kMaxTokenBytes = kMaxTiles * kTokenKernelThreads * kTokenBytesPerThread;
 
 // Rates of one CTA while all CTAs store, and while all CTAs read each other's sums.
 constexpr int64_t kStoredBytesPerClock = 10;
@@ -342,12 +341,10 @@ int64_t decoded_rows(const nvfp4_gemm_desc& desc, const Plan& plan) {
 }
 
 // The CTAs of a k-block take its units of 256 elements. Where device memory says how many rows
-// there are, at most as many CTAs as run at once.
-uint32_t token_ctas(const nvfp4_gemm_desc& desc, const Plan& plan, int64_t units) {
-  const int64_t rows = decoded_rows(desc, plan);
-  const int64_t ctas = units / rows * ceil_div(rows, int64_t{kTokenKernelRows});
+// there are, at most as many CTAs as run at once take them one after the other.
+uint32_t token_ctas(const Plan& plan, int64_t all) {
   const int64_t at_once = int64_t{kTokenKernelCtasPerSm} * plan.arch().sm_count;
-  return static_cast<uint32_t>(plan.grouped ? std::min(ctas, at_once) : ctas);
+  return static_cast<uint32_t>(plan.grouped ? std::min(all, at_once) : all);
 }
 
 nvfp4_status count_tokens(const nvfp4_gemm_desc& desc, Plan* plan) {
@@ -361,13 +358,15 @@ nvfp4_status count_tokens(const nvfp4_gemm_desc& desc, Plan* plan) {
     return fail(NVFP4_STATUS_LIMIT,
                 "the tokens in fp16 need more than 2^63 - 1 bytes of workspace");
   }
-  if (bytes > kMaxTokenBytes) {
+  const int64_t ctas = units / rows * ceil_div(rows, int64_t{kTokenKernelRows});
+  if (ctas > kMaxTiles) {
     return fail(NVFP4_STATUS_LIMIT,
-                "the tokens in fp16 are %" PRId64 " bytes; their kernel takes at most %" PRId64,
-                bytes, kMaxTokenBytes);
+                "the pre-pass that makes fp16 of the tokens needs %" PRId64
+                " CTAs; at most %" PRId64,
+                ctas, kMaxTiles);
   }
   plan->workspace_bytes = static_cast<uint64_t>(bytes);
-  plan->prepass_ctas = token_ctas(desc, *plan, units);
+  plan->prepass_ctas = token_ctas(*plan, ctas);
   plan->prepass_threads = kTokenKernelThreads;
   return NVFP4_SUCCESS;
 }

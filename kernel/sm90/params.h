@@ -33,7 +33,6 @@ constexpr uint32_t kGroupTokensSharedBytes = 1024;  // of such a CTA, as ptxas a
 constexpr uint32_t kSm90MostEvenParts = 4;          // of a tile of even shares
 constexpr uint32_t kSm90NonceShift = 16;       // in a word of arrivals, above the mask of parts
 constexpr uint32_t kTokenUnitBytes = 512;      // 256 elements of a token in fp16
-constexpr uint32_t kTokenBytesPerThread = 64;  // bytes of the workspace: 32 elements
 
 struct Sm90Params {
 #include "kernel/common/params.def"

@@ -244,9 +244,12 @@ TEST_CASE("Compute capability 9.0: tokens in fp16 beyond one grid are refused") 
   nvfp4::Plan plan;
   CHECK(plan_of(g, 90, &plan) == NVFP4_STATUS_LIMIT);
   CHECK(std::string(nvfp4_last_error()) ==
-        "the tokens in fp16 are 17592186044416 bytes; their kernel takes at most 17592186036224");
+        "the pre-pass that makes fp16 of the tokens needs 2147483648 CTAs; at most 2147483647");
   g.m -= 256;
   CHECK(plan_of(g, 90, &plan) == NVFP4_SUCCESS);
+  g = dense(1, 64, 512, INT32_MAX);  // a CTA for each k-block of each batch, with one row
+  g.variant = "sm90_64x32x256", g.a_batch_stride = 512;
+  CHECK(plan_of(g, 90, &plan) == NVFP4_STATUS_LIMIT);
 }
 
 TEST_CASE("With batch_invariant N and K alone decide the split on every compute capability") {
