@@ -2,12 +2,14 @@
 #include "host/run/quantizer.h"
 
 #include <algorithm>
+#include <climits>
 
 #include "host/base/f32.h"
 #include "host/base/size.h"
 #include "host/plan/family.h"
 #include "host/problem/enumeration.h"
 #include "host/run/enqueue.h"
+#include "host/run/image.h"
 #include "kernel/common/scale_tile.h"
 #include "kernel/quantize/params.h"
 
@@ -141,12 +143,20 @@ QuantizeParams decoding_of(const Operand& from, int64_t batches, void* to) {
   return p;
 }
 
-// Kernels write and read the tokens that the GPU's own products take.
+// Kernels write and read the tokens that the GPU's own products take. Those for older drivers take
+// none.
 nvfp4_status check_packing(const Site& site, int32_t packing) {
   if (packing == NVFP4_PACKING_NONE) return NVFP4_SUCCESS;
-  uint32_t index;
+  uint32_t index, newest;
   NVFP4_TRY(site_architecture(site, &index));
   if (kArchitectures[index].family->token_packing == packing) return NVFP4_SUCCESS;
+  NVFP4_TRY(find_architecture(site.capability, &newest));
+  const Architecture& newer = kArchitectures[newest];
+  if (newer.family->token_packing == packing) {
+    const int needed = driver_for_row(newer);
+    if (needed == INT_MAX) return refuse_gpu(site.capability);
+    return refuse_driver(site.driver->version, "packed tokens on this GPU need", needed);
+  }
   return fail(NVFP4_STATUS_NOT_SUPPORTED,
               "packing = %s: no kernel for compute capability %s writes or reads such tokens",
               enumerator_name(Enumeration::packing, packing),

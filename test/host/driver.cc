@@ -450,14 +450,16 @@ TEST_CASE(
   struct Row {
     const char *actions, *environment, *status;
   };
-  const Row row =
-      GENERATE(Row{"run", "", "NO_CONTEXT"}, Row{"current run", "EMU_DEVICE=A100", "NOT_SUPPORTED"},
-               Row{"current run", "EMU_DEVICE=T4", "UNSUPPORTED_ARCH"},
-               Row{"current run", "EMU_DEVICE=A40", "NOT_SUPPORTED"},
-               Row{"current run", "EMU_DEVICE=RTX5090 EMU_DRIVER_VERSION=12080", "DRIVER_TOO_OLD"},
-               Row{"run", "EMU_DEVICE=none", "NO_DEVICE"},
-               Row{"run", "EMU_DRIVER_VERSION=12030", "DRIVER_TOO_OLD"},
-               Row{"current run", "EMU_DRIVER_VERSION=12080", "DRIVER_TOO_OLD"});
+  const Row row = GENERATE(
+      Row{"run", "", "NO_CONTEXT"}, Row{"current run", "EMU_DEVICE=A100", "NOT_SUPPORTED"},
+      Row{"current run", "EMU_DEVICE=T4", "UNSUPPORTED_ARCH"},
+      Row{"current run", "EMU_DEVICE=A40", "NOT_SUPPORTED"},
+      Row{"current run", "EMU_DEVICE=RTX5090 EMU_DRIVER_VERSION=12080", "DRIVER_TOO_OLD"},
+      Row{"run", "EMU_DEVICE=none", "NO_DEVICE"},
+      Row{"run", "EMU_DRIVER_VERSION=12030", "DRIVER_TOO_OLD"},
+      Row{"current run", "EMU_DRIVER_VERSION=12080", "DRIVER_TOO_OLD"},
+      Row{"current quantize-packed", "EMU_DEVICE=A100", "NOT_SUPPORTED"},
+      Row{"current quantize-packed", "EMU_DEVICE=H200 EMU_DRIVER_VERSION=12080", "DRIVER_TOO_OLD"});
   if (!host_test::emulator_is_built()) SKIP_TEST("the emulator is not built");
   CAPTURE(row.actions, row.environment);
   const Lines answers =

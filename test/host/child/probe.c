@@ -76,6 +76,14 @@ static void run(int64_t m, int64_t k, int64_t l) {
   print_answer(nvfp4_gemm_run(&g, (void*)0x57));
 }
 
+static void quantize_packed(void) {
+  nvfp4_quantize_desc q = NVFP4_QUANTIZE_DESC_INIT;
+  q.rows = 16, q.k = q.x_ld = 256, q.x_type = NVFP4_TYPE_BF16;
+  q.x = (void*)0x100000, q.codes = (void*)0x200000;
+  q.packing = NVFP4_PACKING_SM90_TOKENS_1, q.tensor_scale = 1;
+  print_answer(nvfp4_quantize(&q, NULL));
+}
+
 static void run_wide(void) {
   nvfp4_gemm_desc g = problem();
   g.a_ld = ((int64_t)1 << 34) + 32, g.b_ld = ((int64_t)1 << 33) + 32;
@@ -410,6 +418,8 @@ int main(int argc, char** argv) {
       run_pairs();
     } else if (strcmp(argv[i], "run-wide") == 0) {
       run_wide();
+    } else if (strcmp(argv[i], "quantize-packed") == 0) {
+      quantize_packed();
     } else if (strcmp(argv[i], "run-k0") == 0) {
       run(256, 0, 3);
     } else if (strcmp(argv[i], "run-empty") == 0) {
