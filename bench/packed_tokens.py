@@ -133,10 +133,12 @@ def measure(layer, rounds):
             end.record()
             end.synchronize()
             times[name].append(begin.elapsed_time(end) * 1000 / ways[name][0])
-    abi.check(abi.lib.nvfp4_gemm_run(layer.workspace(layer.product(False, 0)), stream))
-    plain = layer.d.clone()
-    abi.check(abi.lib.nvfp4_gemm_run(layer.workspace(layer.product(True, 0)), stream))
-    different = (plain.view(torch.int16) != layer.d.view(torch.int16)).float().mean().item()
+
+    def bits(packed):
+        abi.check(abi.lib.nvfp4_gemm_run(layer.workspace(layer.product(packed, 0)), stream))
+        return layer.d.view(torch.int16).clone()
+
+    different = (bits(False) != bits(True)).float().mean().item()
     return {name: statistics.median(all_) for name, all_ in times.items()}, different
 
 
@@ -149,13 +151,13 @@ def main():
     rows = csv.DictReader(open(pathlib.Path(__file__).parent / "drawn.csv"))
     layers = [(int(r["n"]), int(r["k"])) for r in rows]
     layers = [each for each in layers if each[0] * each[1] >= 16 << 20][:6]
-    out = None
+    named = False
     for n, k in layers:
         for m in tokens:
             times, different = measure(Layer(m, n, k), rounds)
-            if out is None:
+            if not named:
                 print("m,n,k," + ",".join(times) + ",different_bits", flush=True)
-                out = True
+                named = True
             print(f"{m},{n},{k}," + ",".join(f"{t:.2f}" for t in times.values())
                   + f",{different:.4f}", flush=True)
 

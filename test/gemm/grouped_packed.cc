@@ -3,20 +3,12 @@
 // without packing, and by wgmma those of its group's single product with packed weights.
 #include <cstring>
 
-#include "test/gemm/emulator.h"
-#include "test/gemm/grouped.h"
+#include "test/gemm/grouped_packed.h"
 #include "test/gemm/sizes.h"
 
 using namespace gemm_test;
 
 namespace {
-
-struct PackedTile {
-  const char* variant;
-  int32_t a_type;
-  bool gated;
-  operator std::string() const { return variant; }
-};
 
 // Variants of wgmma that have an entry for packed weights in groups.
 std::vector<PackedTile> tiles() {
@@ -39,30 +31,6 @@ GroupedProblem problem_of(const PackedTile& tile, GroupedSizes sizes, std::vecto
     f.gate_limit = 7, f.gate_alpha = 1.702f, f.gate_beta = 1;
   }
   return problem;
-}
-
-GroupedProblem packed(GroupedProblem problem) {
-  problem.fields.b_packing = NVFP4_PACKING_SM90_1;
-  return problem;
-}
-
-// What else a test asks of a grouped product, packed or not.
-using Ask = std::function<void(nvfp4_grouped_desc&, nvfp4_gemm_desc&)>;
-
-std::vector<uint8_t> d_of(const Gpu& gpu, const PackedTile& tile, const GroupedProblem& problem,
-                          const Ask& ask = nullptr) {
-  DeviceGrouped device(gpu, problem);
-  if (ask) ask(device.grouped, device.gemm);
-  device.take(gpu, tile.variant);
-  std::vector<uint8_t> d = run_grouped(device);
-  CHECK(device.guards_intact());
-  return d;
-}
-
-void require_bits_of_unpacked(const Gpu& gpu, const PackedTile& tile, const GroupedProblem& problem,
-                              const Ask& ask = nullptr) {
-  CAPTURE(tile.variant, tile.gated);
-  CHECK(d_of(gpu, tile, packed(problem), ask) == d_of(gpu, tile, problem, ask));
 }
 
 std::vector<GroupedTile> packed_mma_tiles() {
@@ -242,18 +210,11 @@ TEST_CASE("grouped packed: a CTA computes tile after tile whoever is late",
   USE_GPU_OF_FAMILY(gpu, 9);
   const PackedTile tile = EACH_PACKED_TILE;
   const GroupedProblem problem = problem_of(tile, {67, 200, 592}, {9, 10, 10, 51, 60, 67}, 968);
-  const std::vector<uint8_t> d = d_of(gpu, tile, problem);
-  CHECK(d_of(gpu, tile, packed(problem)) == d);
-  if (!gpu.info.emulated() || gpu.info.sms > 4) return;
-  const Emulator emulator(gpu.driver);
   const uint32_t consumers = tile_tokens(tile.variant) <= 64 ? 16 : 8;
-  for (const std::string& warps :
-       {std::string("0-3"), "4-" + std::to_string(consumers - 1), std::to_string(consumers),
-        std::to_string(consumers + 1), std::to_string(consumers + 2)}) {
-    CAPTURE(warps);
-    const Setting late(emulator, "EMU_LATE", warps, "");
-    CHECK(d_of(gpu, tile, packed(problem)) == d);
-  }
+  require_bits_whoever_is_late(
+      gpu, tile, problem, 4,
+      {"0-3", "4-" + std::to_string(consumers - 1), std::to_string(consumers),
+       std::to_string(consumers + 1), std::to_string(consumers + 2)});
 }
 
 TEST_CASE("grouped packed: the planner takes packed weights for any number of rows",

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Gated and grouped products with packed weights on 10.x: D has the bits that it has without
 // packing.
-#include "test/gemm/emulator.h"
 #include "test/gemm/gated.h"
-#include "test/gemm/grouped.h"
+#include "test/gemm/grouped_packed.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/device_gemm.h"
 
@@ -11,19 +10,14 @@ using namespace gemm_test;
 
 namespace {
 
-struct PackedTile {
-  const char* variant;
-  bool gated;
-  operator std::string() const { return variant; }
-};
-
 // Variants with an entry for groups.
 std::vector<PackedTile> tiles() {
-  return {{"sm100_128x64x256", false},
-          {"sm100_128x128x256", false},
-          {"sm100_128x128x256", true},
-          {"sm100_256x128x256", false},
-          {"sm100_256x256x256", false}};
+  constexpr int32_t kQuantized = NVFP4_TYPE_NONE;
+  return {{"sm100_128x64x256", kQuantized, false},
+          {"sm100_128x128x256", kQuantized, false},
+          {"sm100_128x128x256", kQuantized, true},
+          {"sm100_256x128x256", kQuantized, false},
+          {"sm100_256x256x256", kQuantized, false}};
 }
 
 GroupedProblem problem_of(const PackedTile& tile, const GroupedSizes& sizes,
@@ -32,25 +26,6 @@ GroupedProblem problem_of(const PackedTile& tile, const GroupedSizes& sizes,
   GroupedProblem problem(sizes, std::move(ends), seed, data);
   if (tile.gated) problem.fields = swiglu(NVFP4_TYPE_F16), problem.fields.bias_type = 0;
   return problem;
-}
-
-GroupedProblem packed(GroupedProblem problem) {
-  problem.fields.b_packing = NVFP4_PACKING_SM100_1;
-  return problem;
-}
-
-std::vector<uint8_t> d_of(const Gpu& gpu, const PackedTile& tile, const GroupedProblem& problem) {
-  DeviceGrouped device(gpu, problem);
-  device.take(gpu, tile.variant);
-  std::vector<uint8_t> d = run_grouped(device);
-  CHECK(device.guards_intact());
-  return d;
-}
-
-void require_bits_of_unpacked(const Gpu& gpu, const PackedTile& tile,
-                              const GroupedProblem& problem) {
-  CAPTURE(tile.variant, tile.gated);
-  CHECK(d_of(gpu, tile, packed(problem)) == d_of(gpu, tile, problem));
 }
 
 }  // namespace
@@ -66,7 +41,7 @@ TEST_CASE("grouped packed on 10.x: rows have the bits of weights that are not pa
   const GroupedProblem problem =
       problem_of(tile, {141, 300, 1344 + 16}, {0, 69, 70, 70, 135, 135, 141, 141}, 970);
   require_bits_of_unpacked(gpu, tile, problem);
-  require_bits_of_singles(gpu, {tile.variant, NVFP4_TYPE_NONE}, packed(problem));
+  require_bits_of_singles(gpu, {tile.variant, tile.a_type}, packed(problem));
 }
 
 TEST_CASE("grouped packed on 10.x: every tail of K gives those bits", "[packed_sm100][grouped]") {
@@ -117,15 +92,7 @@ TEST_CASE("grouped packed on 10.x: a CTA computes tile after tile whoever is lat
   const PackedTile tile = EACH_PACKED_TILE;
   const GroupedProblem problem =
       problem_of(tile, {67, 400, 336}, {9, 10, 10, 51, 60, 67}, 974, support::Data::exact);
-  const std::vector<uint8_t> d = d_of(gpu, tile, problem);
-  CHECK(d_of(gpu, tile, packed(problem)) == d);
-  if (!gpu.info.emulated() || gpu.info.sms > 5) return;
-  const Emulator emulator(gpu.driver);
-  for (const char* warps : {"0", "1", "2-9"}) {
-    CAPTURE(warps);
-    const Setting late(emulator, "EMU_LATE", warps, "");
-    CHECK(d_of(gpu, tile, packed(problem)) == d);
-  }
+  require_bits_whoever_is_late(gpu, tile, problem, 5, {"0", "1", "2-9"});
 }
 
 TEST_CASE("gated packed on 10.x: every tail of K and several of N give the reference's bits",
