@@ -116,12 +116,44 @@ def mm(a: AnyArray | Packed, b: Packed, out_dtype: DType | None = None, *,
     if getattr(b, "pre_quant_scale", None) is not None:
         raise ValueError("b has a pre_quant_scale, which linear() applies to its x; mm() does not")
     maxima = None if amax is None and row_amax is None else Maxima(amax, row_amax)
+    key = None
+    if type(alpha) is float and bias is None and c is None and out is None and maxima is None:
+        key = _key_of_pair(a, b, (out_dtype, activation, alpha, beta, type(beta), batch_invariant,
+                                  type(batch_invariant), launch))
+    d = None if key is None else _pair_again(key, a, b)
+    if d is not None:
+        return d
     factor: Any = alpha
     if isinstance(b, Packed) and not isinstance(alpha, float) and Torch.is_tensor(alpha):
         b, factor = _scaled_by(b, alpha), 1.0
     numbers = Numbers(alpha=factor, beta=beta, activation=activation, launch=launch,
                       batch_invariant=batch_invariant)
-    return _product(("a", "b"), a, b, out_dtype, bias, c, out, numbers, None, maxima)
+    d = _product(("a", "b"), a, b, out_dtype, bias, c, out, numbers, None, maxima)
+    if key is not None:
+        _optional.known.remember_pair(key, a, b, numbers, d)
+    return d
+
+
+def _key_of_pair(a: Any, b: Any, options: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The key under which _known stores a product of two quantized matrices on a GPU; None for
+    other operands."""
+    if _optional.compiling() or not (isinstance(a, Packed) and isinstance(b, Packed)) or (
+            a.traced or b.traced or not b.door("b").gpu or not Torch.is_tensor(a.codes)):
+        return None
+    return ("mm", _optional.device._signature(a), *options)
+
+
+def _pair_again(key: tuple[Any, ...], a: Any, b: Any) -> Any:
+    """The product by the fast path of _known, or None if it does not know such a product."""
+    try:
+        found = (b._known or {}).get(key)
+    except TypeError:  # the normal path raises with a better message
+        return None
+    for known in found or ():
+        d = known(a, b)
+        if d is not None:
+            return d
+    return None
 
 
 def _scaled_by(b: Packed, alpha: Any) -> Packed:

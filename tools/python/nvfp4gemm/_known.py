@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -107,6 +108,11 @@ class _Tokens:
         return scale
 
 
+def _check_of(*operands: torch.Tensor) -> Any:
+    """A function of as many tensors: whether they are like the operands."""
+    return _Guards(*operands, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+
+
 class Known:
     """A known product: x times a weight with b's signature, plus a bias. It is a grouped product if
     there are ends. `scale` is the tensor with which x is quantized, or None."""
@@ -116,7 +122,7 @@ class Known:
     def __init__(self, plan: Any, b: Any, a: Any, scaled: bool, d: torch.Tensor,
                  *operands: torch.Tensor) -> None:
         x = operands[0]
-        self.check = _Guards(*operands, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+        self.check = _check_of(*operands)
         self.no_gradient = any(one.requires_grad for one in operands)
         self.bytes = x.nbytes
         self.tokens = _Tokens(x, a, scaled) if isinstance(a, Matrix) else None
@@ -146,7 +152,11 @@ class Known:
         if not _held(x, a, self.bytes, 16):
             return None
         b, b_scales, b_factor = at
-        if codes.data_ptr() != b or scales.data_ptr() != b_scales or (
+        if b_scales is None:  # packed weights, which are scales and codes in one
+            b_scales, codes = 0, scales
+        elif scales.data_ptr() != b_scales:
+            return None
+        if codes.data_ptr() != b or (
                 b_factor is not None and factor.data_ptr() != b_factor) or not _enter(index):
             return None
         stream = _stream_of(index)
@@ -172,9 +182,49 @@ class Known:
         return d
 
 
-class Table(dict[Any, list[Known]]):
-    """{arguments: products}. All weights with the same signature share a Table and keep it
-    alive."""
+def _there(matrix: Matrix) -> bool:
+    """Whether the parts are where they were when they were checked."""
+    codes, scales, factor = matrix._places
+    if scales is None:  # packed weights, which are scales and codes in one
+        there = matrix._scales.data_ptr() == codes
+    else:
+        there = matrix._codes.data_ptr() == codes and matrix._scales.data_ptr() == scales
+    return there and (factor is None or matrix._tensor_scale.data_ptr() == factor)
+
+
+class KnownPair:
+    """A known product of two quantized matrices with the signatures of a and b, without a bias and
+    c. It has no gradients."""
+    __slots__ = ("check", "index", "sizes", "strides", "dtype", "plan", "workspace_bytes")
+
+    def __init__(self, plan: Any, a: Matrix, b: Matrix, d: torch.Tensor) -> None:
+        self.check = _check_of(a.codes)
+        self.index = b.codes.get_device()
+        self.sizes, self.strides, self.dtype = tuple(d.shape), d.stride(), d.dtype
+        self.plan, self.workspace_bytes = plan, plan.workspace_bytes
+
+    def __call__(self, a: Matrix, b: Matrix) -> Any:
+        """Returns the product. Returns None if the call differs from the stored one."""
+        if _modes() or _forward_ad._current_level >= 0 or not self.check(a._codes) or not (
+                _there(a) and _there(b) and _enter(self.index)):
+            return None
+        d = _empty(self.sizes, self.strides, self.dtype)
+        workspace, bytes_ = 0, self.workspace_bytes
+        if bytes_:
+            lent = _empty((bytes_,), (1,), torch.uint8)
+            workspace = lent.data_ptr()
+        (codes, scales, factor), (b_codes, b_scales, b_factor) = a._places, b._places
+        status = abi.run_plan(self.plan.handle, _ADDRESSES.pack(
+            _ADDRESSES.size, codes, scales, factor or 0, b_codes, b_scales or 0, b_factor or 0,
+            d.data_ptr(), 0, workspace, bytes_, 0, 0), _stream_of(self.index))
+        if status:
+            raise abi.Error(status)
+        return d
+
+
+class Table(dict[Any, list[Any]]):
+    """{arguments: products}, each a Known; or {arguments: [a KnownPair]}. All weights with the same
+    signature share a Table and keep it alive."""
 
 
 def table_of(kind: Any) -> Table:
@@ -203,8 +253,23 @@ def remember(key: Any, b: Any, x: Any, a: Any, bias: Any, ends: Any, scale: Any,
         return  # ends must be converted first, so its address changes
     else:
         plan = _device.kept_grouped_plan(a, b, d.reshape(m, -1), bias, numbers, rows_hint)
-    if plan is None:
+    if plan is not None:
+        _store(key, b, operands, lambda: Known(plan, b, a, scale is not None, d, *operands))
+
+
+def remember_pair(key: Any, a: Matrix, b: Matrix, numbers: Any, d: Any) -> None:
+    """Stores the product d of two quantized matrices, which was just computed, if a later call can
+    use it."""
+    if _Guards is None or Torch.observed() or Torch.autocasts(b.codes) or any(
+            one.traced or one.moved_to(one.places(Torch)) for one in (a, b)):
         return
+    plan = _device.kept_plan(a, b, a.rows, Torch.type_of(d.dtype), None, numbers)
+    if plan is not None:
+        _store(key, b, [a.codes], lambda: KnownPair(plan, a, b, d))
+
+
+def _store(key: Any, b: Any, operands: list[torch.Tensor], make: Callable[[], Any]) -> None:
+    """Stores what make() returns in b's Table, unless it is there."""
     if b._known is None:
         b._known = table_of((getattr(b, "groups", None), _device._signature(b)))
     alike = b._known.get(key, [])
@@ -213,5 +278,4 @@ def remember(key: Any, b: Any, x: Any, a: Any, bias: Any, ends: Any, scale: Any,
     if sum(map(len, _tables.values())) >= _MOST:
         for table in _tables.values():
             table.clear()
-    known = Known(plan, b, a, scale is not None, d, *operands)
-    b._known[key] = [known, *alike[:_MOST_ALIKE - 1]]
+    b._known[key] = [make(), *alike[:_MOST_ALIKE - 1]]

@@ -26,7 +26,7 @@ GPU = not WHY_NOT
 HOPPER = GPU and torch.cuda.get_device_capability() == (9, 0)
 # Host time at most, in units of host_time.py. The host of an H200 took 3.08, 4.50, 1.91 and 2.53
 # units of 9.4 us; bench/host_python.py has it beside torch's own calls.
-HOST_UNITS = {"mm": 3.6, "quantize": 5.2, "linear": 2.4, "nn.Linear": 3.2}
+HOST_UNITS = {"mm": 3.0, "quantize": 5.2, "linear": 2.4, "nn.Linear": 3.2}
 
 
 def normal(seed, *shape, dtype=torch.bfloat16, device="cpu"):

@@ -26,12 +26,13 @@ import test_python_plans
 
 M, N, K, GROUPS = 6, 64, 128, 2
 # Steps of Python at most, of functions of Python and of C together: each is 0.05 to 0.2 us.
-MOST_STEPS = {"linear": 29, "linear quantize_input": 39, "grouped_linear": 39, "nn.Linear": 46}
+MOST_STEPS = {"linear": 29, "linear quantize_input": 39, "grouped_linear": 39, "nn.Linear": 46,
+              "mm": 38}
 MOST_GUARDS = {"linear": 110, "nn.Linear": 125}  # lines of the list that torch prints
 
 # Another value of each argument than its first. A new one needs a line here.
 OTHERS = {"activation": "relu", "out_dtype": torch.float32, "quantize_input": True,
-          "batch_invariant": True, "launch": "early", "alpha": 2.0, "rows_hint": 8}
+          "batch_invariant": True, "launch": "early", "alpha": 2.0, "rows_hint": 8, "beta": 0.5}
 
 
 class Library(test_python_plans.Library):
@@ -65,6 +66,7 @@ class OnAGpu(unittest.TestCase):
         self.addCleanup(warnings.resetwarnings)
         self.library, empty = Library(abi.lib), torch.empty
         weights = [nvfp4gemm.quantize(normal(N, K)) for _ in range(2)]
+        packed, self.packed_100 = map(weights[0].pack, ("sm90_1", "sm100_1"))
         self.packed = weights[0]
         mxfp4 = nvfp4gemm.quantize(normal(N, K), format="mxfp4")
         self.looks = 0
@@ -111,6 +113,7 @@ class OnAGpu(unittest.TestCase):
             "of another type": lambda x: linear(x, self.w, activation="relu",
                                                 out_dtype=torch.float32),
             "of a number": lambda x: linear(x, number),
+            "packed": lambda x: linear(x, packed),
             "linear quantize_input": lambda x: linear(x, self.w, quantize_input=True),
             "by a number": lambda x: linear(x, by_number, self.bias, quantize_input=True),
             "by a tensor": lambda x: linear(x, by_tensor, quantize_input=True),
@@ -290,6 +293,89 @@ class OnAGpu(unittest.TestCase):
                         self.assertGreater(
                             self.looks_of(lambda: call(*first, **{name: OTHERS[name]}))[1], 0)
 
+    def test_pairs_give_the_library_the_same(self):
+        mm, quantize = nvfp4gemm.mm, nvfp4gemm.quantize
+        mxfp4 = quantize(normal(N, K), format="mxfp4")
+        tensor, number = torch.full((), 0.5), self.packed
+        for name, of_a, b, named in (
+                ("tensor scales", lambda: quantize(self.x, tensor), self.w, {}),
+                ("numbers", lambda: quantize(self.x, 0.25), number, {"out_dtype": torch.float32}),
+                ("a scale of each row", lambda: quantize(self.x, "rows"), self.w,
+                 {"activation": "relu", "batch_invariant": True}),
+                ("linear scales", lambda: quantize(self.x, tensor, scale_layout="linear"), self.w,
+                 {"alpha": 2.0, "launch": "early"}),
+                ("MXFP4", lambda: quantize(self.x, format="mxfp4"), mxfp4, {}),
+                ("packed", lambda: quantize(self.x, tensor), self.packed_100, {})):
+            with self.subTest(name):
+                self.put(_device, "_capability", lambda device: 100 if b.packing else 90)
+                a, fresh = of_a(), of_a()
+                first, looks = self.looks_of(lambda: mm(a, b, **named))
+                for one in (a, fresh):
+                    again, more = self.looks_of(lambda: mm(one, b, **named))
+                    self.assertEqual((looks, more), (1, 0))
+                    self.assertEqual((first.shape, first.dtype, first.stride()),
+                                     (again.shape, again.dtype, again.stride()))
+                    (plan, run), (other, same) = self.library.runs[-2:]
+                    self.assertEqual((plan, same["a"], same["d"]),
+                                     (other, one.codes.data_ptr(), again.data_ptr()))
+                    moved = {"d": 0, "workspace": 0, **({} if one is a else dict.fromkeys(
+                        ("a", "a_scales", "a_tensor_scale"), 0))}
+                    self.assertEqual({**run, **moved}, {**same, **moved})
+
+    def test_pairs_that_differ_are_looked_at(self):
+        mm, w = nvfp4gemm.mm, self.w
+        a = nvfp4gemm.quantize(self.x, torch.full((), 0.5))
+
+        def inside(mode):
+            with mode:
+                return mm(a, w)
+
+        def moved(part, matrix, call):
+            getattr(matrix, part).set_(getattr(matrix, part).clone())
+            return call()
+
+        tokens, weight = a.replace(codes=a.codes.clone()), w.replace(scales=w.scales.clone())
+        scaled = a.replace(tensor_scale=a.tensor_scale.clone())
+        known = [lambda: mm(a, w), lambda: mm(tokens, w), lambda: mm(a, weight),
+                 lambda: mm(scaled, w)]
+        for call in known:
+            call()
+            self.assertEqual(self.looks_of(call)[1], 0)
+        calls = {
+            "a number of rows": lambda: mm(nvfp4gemm.quantize(self.x[1:], 0.5), w),
+            "a kind of scale": lambda: mm(nvfp4gemm.quantize(self.x, 0.5), w),
+            "autocast": lambda: inside(torch.autocast("cpu", torch.bfloat16)),
+            "a mode": lambda: inside(FlopCounterMode(display=False)),
+            "inference": lambda: inside(torch.inference_mode()),
+            "vmap of others": lambda: torch.vmap(lambda one: one + mm(a, w))(self.x[None, :, :N]),
+            "forward AD": lambda: inside(forward_ad.dual_level()),
+            "trace": lambda: torch.jit.trace(lambda one: one + mm(a, w), (self.x[:, :N],),
+                                             check_trace=False),
+            "alpha": lambda: mm(a, w, alpha=torch.ones(())),
+            "amax": lambda: mm(a, w, amax=torch.zeros(1)),
+            "row_amax": lambda: mm(a, w, row_amax=torch.zeros(M)),
+            "a bias": lambda: mm(a, w, bias=self.bias),
+            "c": lambda: mm(a, w, c=torch.zeros(M, N)),
+            "out": lambda: mm(a, w, out=torch.zeros(M, N)),
+            "codes": lambda: moved("codes", tokens, known[1]),
+            "scales": lambda: moved("scales", weight, known[2]),
+            "a tensor scale": lambda: moved("tensor_scale", scaled, known[3]),
+            **{name: lambda name=name: mm(a, w, **{name: OTHERS[name]})
+               for name in list(inspect.signature(mm).parameters)[2:] if name in OTHERS}}
+        self.assertLessEqual(set(inspect.signature(mm).parameters),
+                             {"a", "b", "bias", "c", "out", "amax", "row_amax", *OTHERS})
+        for name, call in calls.items():
+            with self.subTest(name):
+                self.assertGreater(self.looks_of(call)[1], 0)
+        for named, kind, words in (({"batch_invariant": 0}, TypeError, "batch_invariant is 0"),
+                                   ({"activation": ["relu"]}, ValueError, "activation is"),
+                                   ({"beta": decimal.Decimal(1)}, TypeError, "beta is Decimal")):
+            with self.subTest(words), self.assertRaisesRegex(kind, words):
+                mm(a, w, **named)
+        with mock.patch.object(abi, "run_plan", lambda *_: abi.OVERLAP):
+            with self.assertRaises(abi.Error):
+                mm(a, w)
+
     def test_weights_that_lie_alike_share_what_is_known(self):
         nvfp4gemm.linear(self.x, self.w)
         other = self.w.replace(codes=self.w.codes.clone())
@@ -336,8 +422,9 @@ class OnAGpu(unittest.TestCase):
                 nvfp4gemm.linear(self.x, self.w)
 
     def test_steps_of_a_call(self):
+        a = nvfp4gemm.quantize(self.x, torch.full((), 0.5))
         for name, most in MOST_STEPS.items():
-            call, x, events = self.calls[name], self.x, []
+            call, x, events = self.calls.get(name, lambda x: nvfp4gemm.mm(a, self.w)), self.x, []
             call(x)
             self.put(abi, "run_plan", lambda *_: 0)
             self.library.nvfp4_quantize, empty = lambda *_: 0, torch.empty_strided
