@@ -2,6 +2,7 @@
 #include "tools/harness/problem.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -95,16 +96,29 @@ Problem make_problem(const Shape& shape, Data data, uint64_t seed, const Gaps& g
 
 namespace {
 
+uint16_t half_bits(int32_t type, double value) {
+  return type == NVFP4_TYPE_F16 ? f16_bits(value) : bf16_bits(value);
+}
+
+// 1/2, 1, .. 4: the exact sets draw hundreds of millions of them.
+std::array<uint16_t, 8> small_halves(int32_t type) {
+  std::array<uint16_t, 8> all;
+  for (size_t i = 0; i < all.size(); ++i) all[i] = half_bits(type, 0.5 * double(1 + i));
+  return all;
+}
+
 uint16_t draw_half(Random& random, int32_t type, Data data) {
   const int sign = random.below(2) != 0 ? -1 : 1;
-  const auto bits = [&](double value) {
-    return type == NVFP4_TYPE_F16 ? f16_bits(value) : bf16_bits(value);
-  };
-  if (data != Data::random) return bits(sign * 0.5 * (1 + random.below(8)));
+  if (data != Data::random) {
+    static const std::array<uint16_t, 8> of_f16 = small_halves(NVFP4_TYPE_F16),
+                                         of_bf16 = small_halves(NVFP4_TYPE_BF16);
+    const uint16_t size = (type == NVFP4_TYPE_F16 ? of_f16 : of_bf16)[random.below(8)];
+    return uint16_t(size | (sign < 0 ? 0x8000 : 0));
+  }
   const int fraction_bits = type == NVFP4_TYPE_F16 ? 10 : 7;
   const uint32_t one = 1u << fraction_bits;
-  return bits(sign *
-              std::ldexp(one + random.below(one), int(random.below(16)) - 12 - fraction_bits));
+  return half_bits(
+      type, sign * std::ldexp(one + random.below(one), int(random.below(16)) - 12 - fraction_bits));
 }
 
 }  // namespace
