@@ -191,6 +191,12 @@ class OnAGpu(unittest.TestCase):
         for invariant in (numpy.True_, True):
             nvfp4gemm.linear(self.x, self.w, quantize_input=True, batch_invariant=invariant)
         gated = lambda x, w, **named: nvfp4gemm.gated_linear(x, w, w, **named)
+        large = nvfp4gemm.quantize(normal(2048, 4096))
+        for module in (_arrays, _door):
+            self.put(module, "on_gpu", torch.is_tensor)
+        for call, name in ((nvfp4gemm.linear, "weight"), (gated, "gate")):
+            with self.assertRaisesRegex(TypeError, f"^x is of NumPy, {name} of torch"):
+                call(numpy.zeros((64, 4096), numpy.float16), large, quantize_input=True)
         for name, value, error in (
                 ("batch_invariant", 2, TypeError), ("activation", [], ValueError),
                 ("activation", "silly", ValueError), ("launch", {}, ValueError)):
