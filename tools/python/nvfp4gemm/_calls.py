@@ -287,11 +287,14 @@ def _scale_for(weight: Packed | Stack) -> Any:
 _PLAIN = (type(None), str, float)
 
 
-def _key(x: Any, bias: Any, scale: Any, options: tuple[Any, ...]) -> tuple[Any, ...]:
+def _key(x: Any, bias: Any, ends: Any, scale: Any,
+         options: tuple[Any, ...]) -> tuple[Any, ...]:
     """The key under which _known stores a product. Options that are numbers are followed by their
-    type, since 1 == True."""
-    return (x.shape, x.dtype, bias is None, scale if type(scale) in _PLAIN else type(scale),
-            *options)
+    type, since 1 == True. Nested tensors are in the key, since torch ends the process where _known
+    compares one; a nested x has no shape."""
+    return (x.shape, x.dtype, None if bias is None else bias.is_nested,
+            None if ends is None else ends.is_nested,
+            scale if type(scale) in _PLAIN else type(scale), *options)
 
 
 def _again(weight: Any, x: Any, bias: Any, ends: Any, scale: Any,
@@ -301,8 +304,8 @@ def _again(weight: Any, x: Any, bias: Any, ends: Any, scale: Any,
     if options is None or table is None:
         return None
     try:
-        found = table.get(_key(x, bias, scale, options))
-    except (AttributeError, TypeError):  # the normal path raises with a better message
+        found = table.get(_key(x, bias, ends, scale, options))
+    except (AttributeError, TypeError, RuntimeError):  # the normal path raises a better message
         return None
     if found is None:
         return None
@@ -322,8 +325,8 @@ def _remember(weight: Packed | Stack, x: Any, tokens: Any, bias: Any, ends: Any,
     """Stores a product that a GPU has just computed in _known."""
     if options is None or isinstance(x, Packed) or not weight.door("weight").gpu:
         return
-    _optional.known.remember(_key(x, bias, scale, options), weight, x, tokens, bias, ends, scale,
-                             numbers, d, rows_hint)
+    key = _key(x, bias, ends, scale, options)
+    _optional.known.remember(key, weight, x, tokens, bias, ends, scale, numbers, d, rows_hint)
 
 
 def _no_gradient(arrays: Arrays, name: str, *operands: tuple[str, Any]) -> None:

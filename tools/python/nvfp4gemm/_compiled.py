@@ -42,7 +42,7 @@ def _linear(x: torch.Tensor, codes: torch.Tensor, scales: torch.Tensor,
     d = _eager.mm(x, weight, None, bias, None, None, numbers, ("x", "weight"))
     seen = getattr(codes, "_nvfp4gemm", None)
     if on_gpu(codes) and seen is not None:
-        key = x.shape, x.dtype, bias is None, activation
+        key = x.shape, x.dtype, None if bias is None else bias.is_nested, activation
         _known.remember(key, weight, x, x, bias, None, None, numbers, d)
         seen.known = weight._known or seen.known
     return d
@@ -55,8 +55,9 @@ def _at_once(x: torch.Tensor, codes: torch.Tensor, scales: torch.Tensor,
     see the call."""
     seen = getattr(codes, "_nvfp4gemm", None)
     if seen is not None and seen.known and not _profiler._is_profiler_enabled and (
-            seen.is_of(scales, tensor_scale, kind)):
-        for known in seen.known.get((x.shape, x.dtype, bias is None, activation), ()):
+            seen.is_of(scales, tensor_scale, kind)) and not x.is_nested:
+        key = x.shape, x.dtype, None if bias is None else bias.is_nested, activation
+        for known in seen.known.get(key, ()):
             d = known(seen.places, codes, scales, tensor_scale, x, bias, None, None)
             if d is not None:
                 return d

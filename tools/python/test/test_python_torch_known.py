@@ -260,6 +260,9 @@ class OnAGpu(unittest.TestCase):
         linear, x, w, ends = nvfp4gemm.linear, self.x, self.w, self.ends
         linear(x, w), linear(x, w, self.bias), nvfp4gemm.grouped_linear(x, ends, self.stack)
 
+        def nested(one):  # torch ends the process where some of its functions see one
+            return torch.nested.nested_tensor([one.flatten()])
+
         def short():
             one = normal(M, K)
             linear(one, w)
@@ -271,6 +274,10 @@ class OnAGpu(unittest.TestCase):
                 (lambda: linear(x.float(), w), TypeError, "x is of torch.float32"),
                 (lambda: linear(x.to_sparse(), w), TypeError, "no dense tensor"),
                 (lambda: linear([1], w), TypeError, "x is list"),
+                (lambda: linear(nested(x), w), TypeError, "x is no dense tensor"),
+                (lambda: linear(x, w, nested(self.bias)), TypeError, "bias is no dense tensor"),
+                (lambda: nvfp4gemm.grouped_linear(x, nested(ends), self.stack), TypeError,
+                 "ends is no dense tensor"),
                 (lambda: linear(x, w, batch_invariant=0), TypeError, "batch_invariant is 0"),
                 (lambda: linear(x, w, activation=["relu"]), ValueError, "activation is"),
                 (lambda: linear(x, w, self.bias[:-1]), ValueError, "bias is"),
