@@ -19,9 +19,10 @@ _SINGLE = (("gate_proj", "up_proj", "down_proj"), ("w1", "w3", "w2"))
 _TOGETHER = ("gate_up_proj", "down_proj")
 _PARTS = ("gate", "up", "down")
 # Attributes by which a class of experts of transformers 5 is recognised: those that the decorator
-# use_experts_implementation sets, and the parameters [experts, .., ..].
+# use_experts_implementation sets, and the parameters [experts, .., ..]. Transformers 5.17 does not
+# set has_post_expert_norm, and has no such norm.
 _MARKS = ("num_experts", "gate_up_proj", "down_proj", "is_concatenated", "is_transposed",
-          "has_bias", "has_post_expert_norm", "_apply_gate")
+          "has_bias", "_apply_gate")
 _UE8M0 = ("mxfp4", "e2m1_ue8m0")
 
 
@@ -290,7 +291,7 @@ def of_block(module: Any, name: str, loaded: Mapping[str, Weight], *, quantize_i
     the model: weight}."""
     experts = module.num_experts
     options = _gate_of(module, name)
-    if module.has_post_expert_norm:
+    if getattr(module, "has_post_expert_norm", False):
         raise ValueError(f"{name} has a norm after each expert, which Experts does not apply")
     if f"{name}.down_proj[0]" in loaded:
         stored = sum(one.startswith(f"{name}.down_proj[") for one in loaded)

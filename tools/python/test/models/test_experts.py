@@ -22,7 +22,7 @@ class Block(torch.nn.Module):
     """As transformers 5 decorates one."""
 
     num_experts, is_concatenated, is_transposed = EXPERTS, True, False
-    has_bias = has_post_expert_norm = False
+    has_bias = False
 
     def __init__(self, **attributes):
         super().__init__()
@@ -106,6 +106,15 @@ class Files(unittest.TestCase):
                 with self.assertRaises(Refused) as refusal:
                     self.of_block(Block(has_bias=has_bias), bias=bias)
                 self.assertEqual(refusal.exception.argument, "bias")
+
+    def test_norms_after_experts(self):
+        """Transformers 5.17 has no such attribute, and its blocks were none to us."""
+        for block in (Block(), Block(has_post_expert_norm=False)):
+            model = torch.nn.ModuleDict({"experts": block})
+            self.assertEqual(list(_experts.blocks_of(model)), ["experts"])
+            self.of_block(block)
+        with self.assertRaisesRegex(ValueError, "a norm after each expert"):
+            self.of_block(Block(has_post_expert_norm=True))
 
     def test_shapes(self):
         self.of_block(Block())
