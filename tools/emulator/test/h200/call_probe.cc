@@ -32,7 +32,7 @@ void expect(int32_t t, uint32_t seed, int32_t* out) {
 }
 
 void probe(const char* file, uint32_t seed) {
-  const Module module = Module::from_file(file);
+  const Module module = Module::from_build(file);
   Buffer out(kThreads * kWords * sizeof(int32_t));
   CUdeviceptr address = out.address();
   void* arguments[] = {&address, &seed};
@@ -56,7 +56,7 @@ TEST_CASE("virtual functions and function pointers and recursion and alloca of C
   H200_CALL(cuCtxSetLimit, CU_LIMIT_STACK_SIZE, kStack);
   for (uint32_t seed = 0; seed < 12; ++seed) {
     INFO(seed);
-    probe(EMU_TEST_PTX_DIR "/call_probe.ptx", seed);
-    probe(EMU_TEST_PTX_DIR "/call_probe.debug.ptx", seed);
+    probe("emulator/test/call_probe.ptx", seed);
+    probe("emulator/test/call_probe.debug.ptx", seed);
   }
 }

@@ -93,7 +93,7 @@ TEST_CASE("each instruction that reads the carry reads that of each which writes
 
 TEST_CASE("nvcc's division of 128-bit integers is the host's", "[carry]") {
   const h200::Device device;
-  const Module module = Module::from_file(EMU_TEST_PTX_DIR "/carry_probe.ptx");
+  const Module module = Module::from_build("emulator/test/carry_probe.ptx");
   std::mt19937_64 random(4);
   constexpr uint32_t kCount = 2000;
   std::vector<uint64_t> in(4 * kCount);

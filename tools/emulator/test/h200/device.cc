@@ -3,8 +3,10 @@
 #include "tools/emulator/test/h200/device.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <fstream>
 #include <iterator>
 
@@ -24,6 +26,13 @@ void check(CUresult result, const char* call) {
   if (H200_ENTRY(cuGetErrorName)(result, &name) != CUDA_SUCCESS || !name) name = "an unknown error";
   throw DriverError(
       std::string(call) + " answered " + name + " (" + std::to_string(int(result)) + ")", result);
+}
+
+std::string beside_this_program(const std::string& path) {
+  char own[PATH_MAX] = "";
+  const ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
+  const std::string text(own, size_t(std::max<ssize_t>(n, 0)));
+  return text.substr(0, text.rfind('/') + 1) + path;
 }
 
 Device::Device() {
@@ -76,8 +85,8 @@ Module::Module(const std::string& text) {
   check(result, what.c_str());
 }
 
-Module Module::from_file(const std::string& path) {
-  std::ifstream in(path);
+Module Module::from_build(const std::string& path) {
+  std::ifstream in(beside_this_program(path));
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   if (text.empty()) throw std::runtime_error(path + " cannot be read");
   return Module(text);

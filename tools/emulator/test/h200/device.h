@@ -33,6 +33,9 @@ void check(CUresult result, const char* call);
 #define H200_ENTRY(call) reinterpret_cast<decltype(&::call)>(::h200::entry(H200_NAME(call)))
 #define H200_CALL(call, ...) ::h200::check(H200_ENTRY(call)(__VA_ARGS__), #call)
 
+// A file of the build, by its path from this program's folder. So a build can be moved.
+std::string beside_this_program(const std::string& path);
+
 // The first device's primary context, current while this lives.
 class Device {
  public:
@@ -86,7 +89,7 @@ class Module {
  public:
   // Throws DriverError with what the driver's compiler says of the text.
   explicit Module(const std::string& text);
-  static Module from_file(const std::string& path);
+  static Module from_build(const std::string& path);
   ~Module();
   Module(Module&& other) noexcept : module_(std::exchange(other.module_, nullptr)) {}
   Module(const Module&) = delete;

@@ -83,10 +83,10 @@ std::vector<uint8_t> expected(const Tensor& t, const std::vector<uint8_t>& scale
 }
 
 void probe(const Tensor& t, int c0, int c1, int c2, const Box& box,
-           const char* file = EMU_TEST_PTX_DIR "/load_probe.ptx") {
+           const char* file = "emulator/test/load_probe.ptx") {
   CAPTURE(t.row_bytes, t.rows, t.batches, c0, c1, c2, box.type, box.swizzled);
   const h200::Device device;
-  const Module module = Module::from_file(file);
+  const Module module = Module::from_build(file);
   const Buffer tensor(t.content);
   std::vector<uint8_t> scales(kScaleBytes);
   std::mt19937_64 random(5);
@@ -143,8 +143,8 @@ TEST_CASE("a box of 256 elements of 8 bytes lies row after row", "[tma]") {
 
 TEST_CASE("nvcc -G with its called wrappers and -lineinfo give the same bytes", "[tma]") {
   const Tensor t = make_tensor(512, 200, 2);
-  probe(t, 16, 7, 1, kSwizzledBytes, EMU_TEST_PTX_DIR "/load_probe.debug.ptx");
-  probe(t, 16, 7, 1, kSwizzledBytes, EMU_TEST_PTX_DIR "/load_probe.lineinfo.ptx");
+  probe(t, 16, 7, 1, kSwizzledBytes, "emulator/test/load_probe.debug.ptx");
+  probe(t, 16, 7, 1, kSwizzledBytes, "emulator/test/load_probe.lineinfo.ptx");
 }
 
 TEST_CASE("a module that the driver refuses is refused with what its compiler says", "[module]") {

@@ -4,10 +4,7 @@
 // those that differ shrunk and shown with what they begin with (RANDOM_SHOWN of them; RANDOM_KEEP:
 // a folder for their PTX). From 2^32 on they have one step each. In the emulator alone: the first
 // ones, compared with what an H200 gave.
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,13 +26,6 @@ constexpr size_t kPerModule = 100;
 size_t number_of(const char* variable, size_t otherwise) {
   const char* const text = std::getenv(variable);
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
-}
-
-std::string beside_this_program() {
-  char path[PATH_MAX] = "";
-  const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-  std::string text(path, size_t(std::max<ssize_t>(n, 0)));
-  return text.substr(0, text.rfind('/')) + "/emulator/libcuda.so.1";
 }
 
 std::vector<RandomProgram> programs(size_t first, size_t count) {
@@ -213,7 +203,7 @@ void compare_all(const RandomDriver& gpu, const RandomProcess& emulator) {
 
 TEST_CASE("random programs give the same words on a GPU and in the emulator", "[random]") {
   setenv("EMU_DEVICE", "H200", 0);
-  const RandomProcess emulator(beside_this_program());
+  const RandomProcess emulator(h200::beside_this_program("emulator/libcuda.so.1"));
   const RandomDriver driver("libcuda.so.1");
   if (driver.emulated() && !std::getenv("RANDOM_RECORD"))
     replay(driver);
