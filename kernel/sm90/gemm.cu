@@ -439,7 +439,7 @@ __device__ void grouped_consumer_warp(const Sm90Params& p, uint32_t smem, uint32
     finish_tile(again, warp, lane, sums);
     if (!Tile::kWholeSums) ptx::fence_proxy_async_shared_cta();  // TMA writes tokens over the sums
     __syncwarp();
-    if (lane == 0) give_back_listed(again, number);
+    give_back_listed(again, number);
     if constexpr (Tile::kGroups > 1) {
       ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();  // see consumer_warp
     }

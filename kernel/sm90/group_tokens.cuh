@@ -11,11 +11,13 @@
 
 namespace nvfp4 {
 
-// Where the rows of groups are. A thread counts those of `each` neighbouring groups.
+// Where the rows of groups are. A thread counts those of `each` neighbouring groups. The compiler
+// loads `of_warps` in whole vectors, in which nothing lies that another thread writes.
 struct GroupTokens {
+  alignas(16) uint32_t of_warps[kTokenKernelThreads / 32];
   uint32_t first[kTokenKernelThreads + 1];  // rows of groups before a thread's groups, and all
-  uint32_t of_warps[kTokenKernelThreads / 32];
 };
+static_assert(sizeof(GroupTokens::of_warps) % 16 == 0);
 static_assert(sizeof(GroupTokens) <= kGroupTokensSharedBytes);
 
 // Without a capacity the rows of groups are those up to the last end.

@@ -46,14 +46,19 @@ __device__ uint32_t listed_row(uint32_t smem, uint32_t number) {
   return smem + Tile::kListRowsAt + number % Tile::kListedTiles * 4;
 }
 
-// The two loaders release a tile of the list after reading it for the last time, each consumer warp
-// after storing the tile's sums.
-constexpr uint32_t kListLoaders = 2;
+// Each thread that reads a tile of the list gives it back: a loader's after reading it for the last
+// time, a consumer's after storing the tile's sums.
 template <typename Tile>
-__device__ void init_list(uint32_t smem) {
+__device__ uint32_t list_readers(const Cta90<Tile>& cta) {
+  const uint32_t of_weights = has_linear_weight_scales<Tile>(cta.p) ? 32 : 1;
+  const uint32_t of_tokens = Tile::kWorkspaceTokens ? 32 : 1;
+  return Tile::kConsumerWarps * 32 + of_weights + of_tokens;
+}
+template <typename Tile>
+__device__ void init_list(const Cta90<Tile>& cta) {
   for (uint32_t i = 0; i < Tile::kListedTiles; ++i) {
-    ptx::mbarrier_init(list_full<Tile>(smem, i), 1);
-    ptx::mbarrier_init(list_empty<Tile>(smem, i), Tile::kConsumerWarps + kListLoaders);
+    ptx::mbarrier_init(list_full<Tile>(cta.smem, i), 1);
+    ptx::mbarrier_init(list_empty<Tile>(cta.smem, i), list_readers(cta));
   }
 }
 
@@ -129,7 +134,7 @@ __device__ void start_grouped(const Cta90<Tile>& cta) {
   init_stage_barriers(cta, 0, Tile::kStages);
   ptx::mbarrier_init(cta.k_tail_full(), 1);
   init_other_barriers(cta);
-  init_list<Tile>(cta.smem);
+  init_list(cta);
   publish_barriers();
   ptx::griddepcontrol_launch_dependents();
   ptx::prefetch_tensormap(&cta.p.weights);
@@ -194,9 +199,8 @@ template <typename Tile>
 __device__ void load_listed_linear_weights(Cta90<Tile> cta, bool leads, uint32_t lane) {
   WeightRing<Tile> ring;
   for (uint32_t number = 0; await_listed(cta, number); ++number) {
+    give_back_listed(cta, number);
     load_linear_weights_of_listed(cta, ring, leads, lane);
-    __syncwarp();
-    if (leads) give_back_listed(cta, number);
   }
 }
 
@@ -329,8 +333,7 @@ __device__ void load_or_decode_listed_tokens(Cta90<Tile> cta, uint32_t lane) {
     const uint32_t from = ptx::ld_shared_b32(listed_row<Tile>(cta.smem, number));
     const uint32_t rows = min(Tile::kTokens, cta.tile.row_end - cta.tile.token_tile);
     auto at = RingPosition<Tile::kSlots>::at(number * slots);
-    __syncwarp();  // all have read it
-    if (leads) give_back_listed(cta, number);
+    give_back_listed(cta, number);
     if (from + rows > cta.p.decoded_rows) {
       decode_tokens_of_listed(cta, number, rows, lane, at);
     } else if (leads) {
