@@ -45,20 +45,22 @@ std::string warps_of(const Entry& entry, Role role) {
   return std::to_string(first + uint32_t(role) - 1);
 }
 
-// Tiles of a CTA at least, the groups, and how many of them have rows.
+// Tiles of a CTA at least, the groups, how many of them have rows, and tiles side by side on a GPU:
+// the host draws each element of the tokens, which takes longer than the products, and with more
+// tiles side by side there are fewer. The weights of 512 groups are the more.
 struct Division {
-  int64_t tiles, groups, with_rows;
+  int64_t tiles, groups, with_rows, across;
 };
-constexpr Division kNine{9, 9, 9}, kSeventeen{17, 17, 17}, kSparse{9, 512, 26};
+constexpr Division kNine{9, 9, 9, 33}, kSeventeen{17, 17, 17, 33}, kSparse{9, 512, 26, 6};
 
 // K of one k-block of 256 with its first step alone, of two, and of six, the last with one step.
 constexpr int64_t kOne = 64, kTwo = 512, kSix = 1344;
 
-// Every group that has rows begins a tile. A GPU gets two column tiles, and as many token tiles as
-// give each of its SMs enough; one SM gets one of each.
+// Every group that has rows begins a tile. A GPU gets as many token tiles as give each of its SMs
+// enough; one SM gets one tile of each group.
 GroupedProblem problem_of(const Gpu& gpu, const Entry& entry, const Division& division, int64_t k) {
   const TileOf& tile = tile_of(entry.variant);
-  const int64_t sms = gpu.info.sms, across = std::min<int64_t>(sms, 2);
+  const int64_t sms = gpu.info.sms, across = sms == 1 ? 1 : division.across;
   const int64_t each = division.with_rows * across;
   const int64_t token_tiles = (division.tiles * sms + each - 1) / each;
   std::vector<int32_t> ends;
@@ -164,9 +166,17 @@ TEST_CASE("grouped: each role of a CTA that decodes tokens may be late", "[group
   }
 }
 
+// Who is late on a GPU is not ours to say, so each division and each K runs once: two rounds of the
+// list and more, four, and with many empty groups.
 TEST_CASE("grouped: a CTA computes more tiles than it lists at once", "[grouped][late]") {
   USE_ONE_SM(gpu);
   if (gpu.info.emulated()) SKIP_TEST("with a late role there");
-  for (const Division& division : {kNine, kSeventeen, kSparse})
-    for (const int64_t k : {kOne, kTwo, kSix}) require_division(gpu, entry, division, k);
+  if (everything()) {
+    for (const Division& division : {kNine, kSeventeen, kSparse})
+      for (const int64_t k : {kOne, kTwo, kSix}) require_division(gpu, entry, division, k);
+  } else {
+    require_division(gpu, entry, kSeventeen, kOne);
+    require_division(gpu, entry, kSparse, kTwo);
+    require_division(gpu, entry, kNine, kSix);
+  }
 }
