@@ -3,6 +3,7 @@
 exit
 code."""
 import os
+import shutil
 import subprocess
 import unittest
 
@@ -10,15 +11,22 @@ import stand_in
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 SCRIPT = os.path.join(ROOT, "tools", "gates", "check_hw.sh")
+BUILD = os.path.abspath(os.environ.get("NVFP4_BUILD", "build"))
 SANITIZER = """
 # compute-sanitizer --tool NAME ... PROGRAM ARGUMENTS: runs the program; the bad tool finds
 # something.
 name=$2
-while [ "$1" != --print-limit ]; do shift; done
+case "$*" in
+*--print-limit*) while [ "$1" != --print-limit ]; do shift; done ;;
+esac
 shift 2
 echo "$name: $*" >>"$CALLS"
 "$@" || exit
 [ "$name" != "${BAD:-none}" ] || { echo "a race"; exit 9; }
+case "$name $*" in
+"${REPORTED:-none} "*" racy") echo "=== SUMMARY: 2 hazards displayed (1 error, 1 warning)" ;;
+*) echo "=== SUMMARY: 0 errors" ;;
+esac
 """
 
 
@@ -53,7 +61,7 @@ class CheckHw(stand_in.StandIns):
     def test_one_tool_can_be_named(self):
         self.assertEqual(self.run_script("sanitize", "racecheck").returncode, 0)
         with open(self.calls) as file:
-            self.assertEqual(file.read(), f"racecheck: {self.build}/nvfp4_test [sanitize]~[list]\n")
+            self.assertEqual(file.read(), f"racecheck: {self.build}/nvfp4_test [sanitize]\n")
 
     def test_a_finding_is_shown_and_fails(self):
         done = self.run_script("sanitize", BAD="racecheck")
@@ -105,6 +113,7 @@ class CheckHw(stand_in.StandIns):
         self.write("torch-python", """
 [ "$1" != -c ] || exit 0
 echo "$NVFP4_BUILD: $*"
+[ -n "$NVFP4_GPU_NEEDED" ] || exit 1
 case $1 in *_$BAD.py) exit 1 ;; esac
 """)
         python = os.path.join(self.build, "torch-python")
@@ -122,17 +131,41 @@ case $1 in *_$BAD.py) exit 1 ;; esac
         self.write(
             "emulator_hw_test",
             '[ -f "$2/shared.ptx" ] && [ $# -eq 2 ] && echo store_load\nexit 0\n')
-        done = self.run_script("hazard")
+        done = self.run_script("hazard", REPORTED="racecheck")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual([line.split("\t")[:3] for line in done.stdout.splitlines()],
+        self.assertEqual([line.split("\t")[:3] for line in done.stdout.splitlines()[:-1]],
                          [["store_load", variant, tool] for variant in ("racy", "repaired")
                           for tool in ("memcheck", "racecheck", "synccheck")])
+        self.assertIn("\n2 programs, 0 differ", done.stdout)
+        for reported, words in (("none", "silent"), ("synccheck", "synccheck error")):
+            done = self.run_script("hazard", REPORTED=reported)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"differs: store_load, racy: {words}; README.md says racecheck error",
+                          done.stdout)
+            self.assertIn("\n2 programs, 1 differ", done.stdout)
+        self.write("emulator_hw_test", "")
+        self.assertEqual(self.run_script("hazard").returncode, 1)
 
     def test_the_emulator_is_no_gpu(self):
         self.write("nvfp4", "echo 'device 0  NVIDIA H200 (emulated)'\n")
         done = self.run_script("sanitize")
         self.assertEqual(done.returncode, 1)
         self.assertIn("the driver is the emulator", done.stderr)
+
+    def test_probes_find_the_files_of_their_own_build(self):
+        """A build may come from elsewhere: they looked into the folder where it had been made."""
+        os.makedirs(os.path.join(self.build, "emulator"))
+        shutil.copytree(os.path.join(BUILD, "emulator", "test"),
+                        os.path.join(self.build, "emulator", "test"))
+        program = shutil.copy(os.path.join(BUILD, "emulator_hw_test"), self.build)
+        for tag, file in (("[carry]", "carry_probe"), ("[tma]", "load_probe.lineinfo")):
+            for left in (0, 1):
+                done = subprocess.run([program, tag], capture_output=True, text=True, cwd=ROOT,
+                                      env={**os.environ, "EMU_DEVICE": "H200", "LD_LIBRARY_PATH":
+                                           os.path.join(BUILD, "emulator")})
+                self.assertEqual(done.returncode == 0, left == 0, done.stdout)
+                if left == 0:
+                    os.remove(os.path.join(self.build, "emulator", "test", f"{file}.ptx"))
 
     def test_an_unknown_part_is_refused(self):
         self.assertIn("PART is", self.run_script("nothing").stderr)

@@ -2,6 +2,7 @@
 """Whether torch has GPUs to run on. Its count of them may come from NVML, which neither a driver
 that cannot be initialised nor the emulator in the driver's place changes."""
 import ctypes
+import os
 import unittest
 
 
@@ -10,7 +11,15 @@ def load_driver():
 
 
 def why_not(torch, wanted, load=load_driver):
-    """What keeps torch from running on so many GPUs; "" where nothing does."""
+    """What keeps torch from running on so many GPUs; "" where nothing does. With NVFP4_GPU_NEEDED
+    in the environment, tests of one GPU cannot be skipped."""
+    reason = _why_not(torch, wanted, load)
+    if reason and wanted == 1 and os.environ.get("NVFP4_GPU_NEEDED"):
+        raise AssertionError(f"NVFP4_GPU_NEEDED is set, but {reason}")
+    return reason
+
+
+def _why_not(torch, wanted, load):
     counted = torch.cuda.device_count()
     if counted < wanted:
         return f"torch counts {counted} GPUs, {wanted} needed"

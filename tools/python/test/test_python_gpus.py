@@ -3,6 +3,7 @@
 import os
 import types
 import unittest
+import unittest.mock
 
 import package  # noqa: F401
 
@@ -39,6 +40,13 @@ class WhyNot(unittest.TestCase):
         def load():
             raise OSError("libcuda.so.1: cannot open")
         self.assertIn("libcuda.so.1: cannot open", gpus.why_not(torch(2), 2, load))
+
+    def test_one_gpu_that_is_needed_is_there_or_an_error(self):
+        with unittest.mock.patch.dict(os.environ, {"NVFP4_GPU_NEEDED": "1"}):
+            self.assertEqual(gpus.why_not(torch(1), 1, object), "")
+            self.assertNotEqual(gpus.why_not(torch(1), 2, object), "")
+            with self.assertRaisesRegex(AssertionError, "NVFP4_GPU_NEEDED .* counts 0 GPUs"):
+                gpus.why_not(torch(0), 1, object)
 
 
 if __name__ == "__main__":
