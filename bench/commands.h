@@ -61,15 +61,17 @@ struct TurnsOptions {
   std::string command = "";                // for the head of the CSV
   bool every = false;                      // other plans than the chosen ones, too
   std::vector<std::string> variants = {};  // these, too
+  bool predicted = false;                  // nothing is timed; on any machine
 };
 // Each returns the exit code. D with scales beside D in bf16, without and with nvfp4_quantize after
 // it; a gated product beside the product with the rows of b and b2, alone and with what follows it;
 // fields of the descriptor over the plain product; packed weights beside the same in a checkpoint's
-// order and beside cuBLASLt.
+// order and beside cuBLASLt; every plan of products of 9.0.
 int time_scaled_d(const TurnsOptions& options);
 int time_gated(const TurnsOptions& options);
 int time_fields(const TurnsOptions& options);
 int time_packed(const TurnsOptions& options);
+int time_plans(const TurnsOptions& options);
 
 struct PeersOptions {
   std::string layers = "bench/drawn.csv";  // a file like it

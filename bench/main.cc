@@ -106,6 +106,13 @@ void add_packed(CLI::App* packed, bench::TurnsOptions& o) {
   support::add_list(*packed, "--variant", o.variants, "also time these, both ways");
 }
 
+void add_plans(CLI::App* plans, bench::TurnsOptions& o) {
+  support::add_list(*plans, "--shape", o.shapes, "MxNxK, several");
+  add_replays(plans, o.replays);
+  plans->add_flag("--predicted", o.predicted,
+                  "time nothing: choices and predictions of this planner, on any machine");
+}
+
 void add_peers(CLI::App* peers, bench::PeersOptions& o) {
   peers->add_option("--layers", o.layers, "a file such as bench/drawn.csv")
       ->check(CLI::ExistingFile);
@@ -206,6 +213,10 @@ void add_all(Commands& commands) {
                "time packed weights beside the same in a checkpoint's order and beside cuBLASLt; "
                "CSV to stdout",
                add_packed, bench::time_packed, {{"16x4096x7168"}, NVFP4_TYPE_BF16});
+  commands.add("plans",
+               "time every plan of products with bf16 and NVFP4 tokens, for bench/planner.py; CSV "
+               "to stdout",
+               add_plans, bench::time_plans, {{"16x4096x7168"}});
   commands.add("peers",
                "time layers with packed weights and with NVFP4 tokens beside kernels of other "
                "programs and cuBLASLt; CSV to stdout",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // nvfp4_bench peers: layers with bf16 tokens and packed weights beside kernels of other programs
-// and cuBLASLt in bf16, and with NVFP4 tokens beside cuBLASLt in fp16, all in turns. A row of CSV
-// for each layer and number of tokens.
+// and cuBLASLt in bf16, and with NVFP4 tokens, codes and packed ones, beside cuBLASLt in fp16, all
+// in turns. A row of CSV for each layer and number of tokens.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -32,49 +32,59 @@ constexpr size_t kWorkspace = size_t(256) << 20;
 constexpr int kLeastLaunches = 12;
 constexpr double kMostDifference = 0.005;  // of the norm
 constexpr size_t kCheckedElements = 1 << 21;
+constexpr int32_t kTokenPacking = NVFP4_PACKING_SM90_TOKENS_1;
 
 // What one launch reads and writes: weights in both orders, tokens in bf16 and in NVFP4.
 struct Operands {
   Weights weights;
-  DeviceBuffer codes, scales;  // of NVFP4 tokens
+  DeviceBuffer codes, scales, packed_nvfp4;  // of the tokens, in NVFP4
 
   Operands(const Driver& driver, const Shape& s)
       : weights(driver, s, NVFP4_TYPE_BF16),
         codes(driver, size_t(s.m * s.k / 2)),
-        scales(driver, nvfp4_scale_bytes(s.m, s.k, NVFP4_SCALE_LAYOUT_128X4)) {
-    Filler(driver, GemmType::nvfp4).fill(codes);
-    driver.check(driver.cuMemsetD8(scales.address(), 0x38, scales.bytes()), "cuMemsetD8");
-  }
+        scales(driver, nvfp4_scale_bytes(s.m, s.k, NVFP4_SCALE_LAYOUT_128X4)),
+        packed_nvfp4(driver,
+                     nvfp4_packed_bytes(s.m, s.k, kTokenPacking, NVFP4_OPERAND_FORMAT_NVFP4)) {}
   Operands(const Driver& driver, const Operands& other)
-      : weights(driver, other.weights), codes(driver, other.codes), scales(driver, other.scales) {}
+      : weights(driver, other.weights),
+        codes(driver, other.codes.bytes()),
+        scales(driver, other.scales.bytes()),
+        packed_nvfp4(driver, other.packed_nvfp4.bytes()) {}
+
+  nvfp4_quantize_desc as_codes(const Shape& s, const DeviceBuffer& tokens) const {
+    nvfp4_quantize_desc q = NVFP4_QUANTIZE_DESC_INIT;
+    q.rows = s.m, q.k = s.k, q.x = tokens.pointer(), q.x_ld = s.k;
+    q.x_type = NVFP4_TYPE_BF16, q.tensor_scale = 1;
+    q.codes = codes.pointer(), q.codes_ld = s.k;
+    q.scales = scales.pointer(), q.scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+    return q;
+  }
+  void quantize(const Shape& s) const {
+    nvfp4_quantize_desc q = as_codes(s, weights.tokens);
+    check(nvfp4_quantize(&q, nullptr));
+    q.codes = packed_nvfp4.pointer(), q.codes_ld = 0, q.packing = kTokenPacking;
+    q.scales = nullptr, q.scale_layout = 0;
+    check(nvfp4_quantize(&q, nullptr));
+  }
 
   nvfp4_gemm_desc bf16_tokens(const Shape& s, bool packed, const char* variant) const {
     nvfp4_gemm_desc g = weights.desc(s, NVFP4_TYPE_BF16, packed, variant);
     g.alpha = 1;  // as peers have it
     return g;
   }
-  nvfp4_gemm_desc nvfp4_tokens(const Shape& s) const {
-    nvfp4_gemm_desc g = weights.desc(s, NVFP4_TYPE_F16, false, nullptr);
+  nvfp4_gemm_desc nvfp4_tokens(const Shape& s, const char* variant = nullptr) const {
+    nvfp4_gemm_desc g = weights.desc(s, NVFP4_TYPE_F16, false, variant);
     g.a = codes.pointer(), g.a_type = NVFP4_TYPE_NONE, g.a_ld = s.k;
     g.a_scales = scales.pointer(), g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
     return g;
   }
-};
-
-// E2M1 under scales of 1 in bf16, which has all of its values.
-std::vector<uint8_t> in_bf16(const std::vector<uint8_t>& codes) {
-  std::vector<uint8_t> values;
-  values.reserve(4 * codes.size());
-  for (const uint8_t two : codes) {
-    for (const int code : {two & 15, two >> 4}) {
-      const float value = float(support::e2m1_value(uint8_t(code)));
-      uint32_t bits = 0;
-      std::memcpy(&bits, &value, sizeof bits);
-      values.push_back(uint8_t(bits >> 16)), values.push_back(uint8_t(bits >> 24));
-    }
+  nvfp4_gemm_desc packed_tokens(const Shape& s) const {
+    nvfp4_gemm_desc g = weights.desc(s, NVFP4_TYPE_F16, false, nullptr);
+    g.a = packed_nvfp4.pointer(), g.a_type = NVFP4_TYPE_NONE, g.a_ld = 0,
+    g.a_packing = kTokenPacking;
+    return g;
   }
-  return values;
-}
+};
 
 // A layer with copies of its operands that take turns, so that weights are cold.
 struct Layer {
@@ -97,7 +107,12 @@ struct Layer {
       copies.push_back(std::make_unique<Operands>(gpu.driver, *copies[0]));
     codes = copies[0]->weights.codes.download();
     tokens = copies[0]->weights.tokens.download();
-    dequantized.upload(in_bf16(copies[0]->codes.download()));
+  }
+  // Units of packed tokens depend on how many there are.
+  void quantize(const Shape& s) const {
+    for (const auto& copy : copies) copy->quantize(s);
+    const nvfp4_quantize_desc q = copies[0]->as_codes(s, dequantized);
+    check(nvfp4_dequantize(&q, nullptr));  // exact
   }
   PeerOperands operands() const {
     return {codes.data(), scales.data(), reinterpret_cast<const uint16_t*>(tokens.data())};
@@ -111,7 +126,7 @@ struct Way {
 };
 struct Result {
   Shape shape;
-  Way packed, nvfp4;
+  Way packed, nvfp4, packed_tokens;
   std::vector<double> peer_us;
   double bf16_us = 0, fp16_us = 0;
 };
@@ -159,6 +174,8 @@ class Bench {
   std::unique_ptr<CublasGemm> add(GpuTimer& timer, const Shape& s, GemmType type, double* to);
   std::vector<uint16_t> run(const nvfp4_gemm_desc& desc, const Shape& s) const;
   void verify_nvfp4_tokens(const Shape& s) const;
+  bool packs_tokens(const Shape& s) const;
+  void verify_packed_tokens(const Shape& s, const std::string& variant) const;
 
   const PeersOptions& options_;
   const Gpu& gpu_;
@@ -200,8 +217,26 @@ void Bench::verify_nvfp4_tokens(const Shape& s) const {
     throw std::runtime_error(to_string(s) + ": NVFP4 tokens give another D than the same in bf16");
 }
 
+// Where less time is predicted of it, as quantize_input() of the Python package decides.
+bool Bench::packs_tokens(const Shape& s) const {
+  const Operands& operands = *layer_->copies[0];
+  const auto predicted = [&](const nvfp4_gemm_desc& g) {
+    return support::plan_info(with_workspace(g), gpu_.info.compute_capability(), gpu_.info.sms)
+        .predicted_ns;
+  };
+  return predicted(operands.packed_tokens(s)) < predicted(operands.nvfp4_tokens(s));
+}
+
+// Packed tokens give the bits of the same codes.
+void Bench::verify_packed_tokens(const Shape& s, const std::string& variant) const {
+  const Operands& operands = *layer_->copies[0];
+  if (run(operands.packed_tokens(s), s) != run(operands.nvfp4_tokens(s, variant.c_str()), s))
+    throw std::runtime_error(to_string(s) + " by " + variant + ": packed tokens give other bits");
+}
+
 // Packed weights give the bits of the same weights unpacked; mma.sync adds them in another order.
 Result Bench::verify(const Shape& s) {
+  layer_->quantize(s);
   Result result;
   result.shape = s;
   const Operands& operands = *layer_->copies[0];
@@ -213,6 +248,10 @@ Result Bench::verify(const Shape& s) {
       run(packed, s) != run(operands.bf16_tokens(s, false, name), s))
     throw std::runtime_error(to_string(s) + " by " + name + ": packed weights give other bits");
   verify_nvfp4_tokens(s);
+  if (packs_tokens(s)) {
+    result.packed_tokens.variant = variant_of(operands.packed_tokens(s));
+    verify_packed_tokens(s, result.packed_tokens.variant);
+  }
   return result;
 }
 
@@ -230,6 +269,8 @@ Result Bench::time(GpuTimer& timer, const Shape& s) {
   series_.clear(), to_.clear();
   add([s](const Operands& copy) { return copy.bf16_tokens(s, true, nullptr); }, &result.packed);
   add([s](const Operands& copy) { return copy.nvfp4_tokens(s); }, &result.nvfp4);
+  if (!result.packed_tokens.variant.empty())
+    add([s](const Operands& copy) { return copy.packed_tokens(s); }, &result.packed_tokens);
   const std::vector<uint16_t> ours = run(layer_->copies[0]->bf16_tokens(s, true, nullptr), s);
   std::vector<std::unique_ptr<PeerGemm>> peers;
   result.peer_us.resize(peers_.size());
@@ -264,7 +305,8 @@ Head Bench::head(const Rates& rates) const {
                        "NVFP4_PDL_ON_STATIC_WEIGHTS",
                        options_.replays)},
       {"w4a16", "bf16 tokens, packed weights"},
-      {"w4a4", "NVFP4 tokens"}};
+      {"w4a4", "NVFP4 tokens, codes and scales"},
+      {"w4a4_packed", "the same tokens packed, where less time is predicted of them"}};
   for (size_t i = 0; i < peers_.size(); ++i)
     head.emplace_back(formatted("peer%zu", i + 1), peers_[i]->name());
   return head;
@@ -274,7 +316,8 @@ std::string Bench::columns() const {
   std::string peers;
   for (size_t i = 0; i < peers_.size(); ++i) peers += formatted("peer%zu_us,", i + 1);
   return "n,k,m,w4a16_variant,w4a16_us,w4a16_pdl_us,w4a16_roofline_us," + peers +
-         "bf16_best_us,w4a4_variant,w4a4_us,w4a4_pdl_us,w4a4_roofline_us,fp16_best_us";
+         "bf16_best_us,w4a4_variant,w4a4_us,w4a4_pdl_us,w4a4_packed_variant,w4a4_packed_us,"
+         "w4a4_packed_pdl_us,w4a4_roofline_us,fp16_best_us";
 }
 
 void print(const Result& r, const Rates& rates) {
@@ -285,7 +328,8 @@ void print(const Result& r, const Rates& rates) {
           us(roofline_us(s, rates, kHalfBytes)) + ",";
   for (const double peer : r.peer_us) line += us(peer) + ",";
   line += us(r.bf16_us) + "," + r.nvfp4.variant + "," + us(r.nvfp4.us) + "," + us(r.nvfp4.pdl_us) +
-          "," + us(roofline_us(s, rates)) + "," + us(r.fp16_us);
+          "," + r.packed_tokens.variant + "," + us(r.packed_tokens.us) + "," +
+          us(r.packed_tokens.pdl_us) + "," + us(roofline_us(s, rates)) + "," + us(r.fp16_us);
   std::printf("%s\n", line.c_str());
   std::fflush(stdout);
 }

@@ -34,6 +34,17 @@ def of_packed(rows):
                 "us": cells["us"]}
 
 
+def of_plans(rows):
+    """(shape, plan, its row) from the rows of `nvfp4_bench plans`."""
+    for cells in rows:
+        kind = cells["a_type"] + ("" if cells["packed"] == "nothing" else f" {cells['packed']}")
+        shape = (cells["m"], cells["n"], cells["k"], "1", kind)
+        yield shape, cells["plan"], {
+            "shape": f"{'x'.join(shape[:3])} {kind}", "plan": cells["plan"],
+            "chosen": cells["chosen"], "predicted_us": cells["predicted_us"],
+            "replays": "1" if cells["us"] else "0", "us": cells["us"]}
+
+
 def of_tune(rows):
     """(shape, plan, its row) from the rows of `nvfp4 tune --every`."""
     for cells in rows:
@@ -48,6 +59,7 @@ def read(names):
         with open(name, encoding="utf-8") as file:
             lines = [line for line in file if not line.startswith("#")]
         rows = (of_packed(csv.DictReader(lines)) if lines[0].startswith("m,n,k,plan,")
+                else of_plans(csv.DictReader(lines)) if lines[0].startswith("m,n,k,a_type,packed,")
                 else of_tune(csv.reader(line for line in lines if not line.startswith("m"))))
         for shape, plan, row in rows:
             plans = shapes.setdefault(shape, {})

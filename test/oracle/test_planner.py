@@ -34,6 +34,13 @@ PACKED = ("m,n,k,plan,packed,chosen,predicted_us,us\n8,64,64,a/2,0,1,3.00,3.00\n
           "8,64,64,cublaslt,0,1,0.00,1.00\n")
 
 
+# What nvfp4_bench plans writes: kinds of one product are products of their own. The choice with
+# packed weights is 25 % behind b; of packed tokens there is one plan.
+PLANS = ("m,n,k,a_type,packed,plan,chosen,predicted_us,us\n"
+         "8,64,64,bf16,nothing,a/2,1,3.00,2.00\n8,64,64,bf16,weights,a/2,1,5.00,5.00\n"
+         "8,64,64,bf16,weights,b/even,0,6.00,4.00\n8,64,64,nvfp4,tokens,c/1,1,1.00,1.00\n")
+
+
 class Planner(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -84,6 +91,18 @@ class Planner(unittest.TestCase):
         self.assertIn("slower than the best by 1 25.00 % 25.0 % 25.0 % 25.0 %", text)
         self.assertIn("off, of all timed, by 2 ", text)
         self.assertIn("8x64x64 packed 25.0 % a/2 5.00, b/even 4.00 us", text)
+
+    def test_kinds_of_products(self):
+        measured = self.file("a.csv", PLANS)
+        text = self.report(measured)
+        self.assertIn("slower than the best by 3 8.33 % 0.0 % 25.0 % 25.0 %", text)
+        self.assertIn("8x64x64 bf16 weights 25.0 % a/2 5.00, b/even 4.00 us", text)
+        predicted = [line.rsplit(",", 1)[0] + "," for line in PLANS.splitlines()[1:]]
+        now = [line.replace("a/2,1", "a/2,0").replace("b/even,0", "b/even,1")
+               if "weights" in line else line for line in predicted]
+        head = PLANS.splitlines()[0]
+        text = self.report(measured, "--predicted", self.file("b.csv", "\n".join([head, *now])))
+        self.assertIn("slower than the best by 3 0.00 % 0.0 % 0.0 % 0.0 %", text)
 
     def test_tables_that_contradict_themselves_are_refused(self):
         for again, words in (("a/1 10.00 21 12.000 12 12", "by a/1 stands twice"),
