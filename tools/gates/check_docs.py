@@ -419,22 +419,29 @@ def of_peers(tokens, least_mb):
             and int(row["n"]) * int(row["k"]) * 9 / 16e6 > least_mb]
 
 
+def us_of_peers(row, ours, suffix="_us"):
+    """Ours in a row: w4a4_packed is w4a4 where tokens are not packed."""
+    time = row[f"{ours}{suffix}"]
+    return float(time or row[f"w4a4{suffix}"])
+
+
 def check_peers(rows):
     """Behind each goal the least time of others over ours, and each other's: geometric mean of all
     layers, and the worst of weights above 16 MB."""
     others = [("w4a16", ("peer1", "peer2", "bf16_best")), ("w4a16", ("peer1",)),
-              ("w4a16", ("peer2",)), ("w4a16", ("bf16_best",)), ("w4a4", ("fp16_best",))]
+              ("w4a16", ("peer2",)), ("w4a16", ("bf16_best",)), ("w4a4", ("fp16_best",)),
+              ("w4a4_packed", ("fp16_best",))]
 
     def ratios(tokens, least_mb, ours, theirs):
         for row in of_peers(tokens, least_mb):
             times = [float(row[f"{other}_us"]) for other in theirs if row.get(f"{other}_us")]
             if times:
-                yield min(times) / float(row[f"{ours}_us"])
+                yield min(times) / us_of_peers(row, ours)
 
     def cell(tokens, ours, theirs):
         mean = statistics.geometric_mean(ratios(tokens, 0, ours, theirs))
         return f"{mean:.2f}, {min(ratios(tokens, 16, ours, theirs)):.2f}"
-    return all([*cells[1:5], cells[6]] == [cell(tokens, *other) for other in others]
+    return all([*cells[1:5], *cells[6:]] == [cell(tokens, *other) for other in others]
                for tokens, *cells in rows)
 
 
@@ -442,19 +449,20 @@ def check_peers_share(rows):
     """Behind each goal the roofline's time in percent of ours, of weights above 48 MB."""
     def cell(tokens, ours):
         return "{:.0f} %".format(100 * statistics.geometric_mean(
-            float(row[f"{ours}_roofline_us"]) / float(row[f"{ours}_us"])
+            float(row[f"{ours.removesuffix('_packed')}_roofline_us"]) / us_of_peers(row, ours)
             for row in of_peers(tokens, 48)))
-    return all(cells == [cell(tokens, "w4a16"), cell(tokens, "w4a4")]
+    return all(cells == [cell(tokens, ours) for ours in ("w4a16", "w4a4", "w4a4_packed")]
                for tokens, _, *cells in rows)
 
 
 def check_peers_static(rows):
     """Times with programmatic launches over those without: geometric mean, best and worst."""
     def cell(tokens, ours):
-        ratios = [float(row[f"{ours}_pdl_us"]) / float(row[f"{ours}_us"])
+        ratios = [us_of_peers(row, ours, "_pdl_us") / us_of_peers(row, ours)
                   for row in of_peers(tokens, 0)]
         return f"{statistics.geometric_mean(ratios):.2f}, {min(ratios):.2f}, {max(ratios):.2f}"
-    return all(cells == [cell(tokens, "w4a16"), cell(tokens, "w4a4")] for tokens, *cells in rows)
+    return all(cells == [cell(tokens, ours) for ours in ("w4a16", "w4a4", "w4a4_packed")]
+               for tokens, *cells in rows)
 
 
 def check_few_rows(rows):
