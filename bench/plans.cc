@@ -110,7 +110,7 @@ void print(const Shape& s, const Kind& kind, const Way& way, bool chosen, const 
               way.predicted_us, us.c_str());
 }
 
-// Of one launch. NVFP4 tokens are those of bf16, quantized both ways.
+// What one launch reads and writes. NVFP4 tokens are those of bf16, quantized both ways.
 struct Operands {
   Weights weights;
   DeviceBuffer codes, scales, packed;
@@ -228,7 +228,7 @@ class Bench {
 
   void verify(const Gpu& gpu, const Shape& s, const Kind& kind,
               const std::vector<Way>& ways) const {
-    // Of the other order, too, whose D is the same.
+    // The other order has the same D.
     Kind plain = kind;
     plain.packed = "nothing";
     const std::vector<double> want = run(gpu, s, plain, way_of(target(gpu), s, plain, ""));

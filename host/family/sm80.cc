@@ -33,25 +33,27 @@ bool takes_ue8m0(const Architecture& arch) { return !has_clusters(arch); }
 
 // ---- the planner's clocks ----------------------------------------------------------------------
 
-// The clock cycles were fitted together, on times of every tile and split for 60 products of up to
-// 16 tokens in bf16 and fp16 on an H200, and once more with 102 in bf16 on an H100
-// (docs/notebook.md). On other GPUs the planner takes their bytes and SMs, and assumes the same
-// clock cycles.
+// The clock cycles of bf16 tokens were fitted together with those of sm90.cc, on times of every
+// plan on an H200 (docs/notebook.md); those of fp16 are as much lower as by earlier times. On other
+// GPUs the planner takes their bytes and SMs, and assumes the same clock cycles.
 //
-// Time of a launch until its first bytes arrive, and of CTAs that follow others on their SM.
-constexpr int64_t kStart = 6460, kNextWave = 3100;
-// Shortest time of a warp for one k-block, during which the bytes of the k-block arrive.
-constexpr int64_t kTrip = 1730, kTripOf16 = 2475;
-// Time for an SM to issue a k-block of a warp, the share of each token in it, and the second half
-// of a tile's tokens. CTAs of eight warps take a sixteenth more.
-constexpr int64_t kIssueF16 = 323, kIssueBf16 = 344, kIssueToken = 2, kIssueHalf = 70;
-// The first two with packed weights, of bf16 tokens by times of an H200 (2026-11-29).
-constexpr int64_t kIssuePackedF16 = 270, kIssuePackedBf16 = 260;
-// Bytes arrive at 69 % of the memory's rate.
-constexpr int64_t kBytesPercent = 145;
+// With weights as a checkpoint has them, or packed.
+struct Weights {
+  int64_t start;             // of a launch, until its first bytes arrive
+  int64_t trip, trip_of_16;  // shortest time of a warp for one k-block, whose bytes then arrive
+  int64_t issue_f16, issue_bf16;  // time for an SM to issue a k-block of a warp
+};
+constexpr Weights kPlain{6050, 1850, 2400, 295, 315}, kPacked{5000, 1450, 2010, 270, 260};
+// CTAs that follow others on their SM.
+constexpr int64_t kNextWave = 750;
+// The share of each token in what is issued, and the second half of a tile's tokens. CTAs of eight
+// warps take a sixteenth more.
+constexpr int64_t kIssueToken = 4, kIssueHalf = 80;
+// Bytes arrive at 83 % of the memory's rate.
+constexpr int64_t kBytesPercent = 120;
 // Partial sums go to the first CTA of a cluster: a cost per cluster and per partition. Otherwise a
 // kernel of its own adds them, at a cost per byte stored and loaded for a token.
-constexpr int64_t kCluster = 250, kPartition = 140, kAddKernel = 2600;
+constexpr int64_t kCluster = 900, kPartition = 240, kAddKernel = 2600;
 // The general epilogue, once for all tiles of a CTA.
 constexpr int64_t kGeneral = 2700;
 constexpr int64_t kBlockBytes = kSm80CodeBytes + kSm80ScaleBytes;
@@ -80,11 +82,9 @@ int64_t clocks_of_bytes(const Architecture& arch, int64_t bytes) {
 }
 
 // Time for an SM to issue a k-block of one of its warps, when it has many.
-int64_t clocks_of_block(const Variant& v, int64_t rows, bool packed) {
-  const int64_t f16 = packed ? kIssuePackedF16 : kIssueF16;
-  const int64_t bf16 = packed ? kIssuePackedBf16 : kIssueBf16;
-  const int64_t issue = (v.a_type == NVFP4_TYPE_F16 ? f16 : bf16) + rows * kIssueToken +
-                        (v.tile_tokens > 8 ? kIssueHalf : 0);
+int64_t clocks_of_block(const Variant& v, int64_t rows, const Weights& weights) {
+  const int64_t alone = v.a_type == NVFP4_TYPE_F16 ? weights.issue_f16 : weights.issue_bf16;
+  const int64_t issue = alone + rows * kIssueToken + (v.tile_tokens > 8 ? kIssueHalf : 0);
   return v.threads > 128 ? issue + issue / 16 : issue;
 }
 
@@ -116,8 +116,9 @@ Clocks clocks(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant&
   const int64_t room = ctas_of_sm(v, shared_bytes_of(v, how.m, cluster), arch);
   const int64_t ctas = ceil_div(how.tiles * how.partitions, arch.sm_count - empty_sms(cluster));
   const int64_t waves = ceil_div(ctas, room), last = ctas - (waves - 1) * room;
-  const int64_t block = clocks_of_block(v, rows, has_packed_weights(g));
-  const int64_t least = v.tile_tokens > 8 ? kTripOf16 : kTrip;
+  const Weights& weights = has_packed_weights(g) ? kPacked : kPlain;
+  const int64_t block = clocks_of_block(v, rows, weights);
+  const int64_t least = v.tile_tokens > 8 ? weights.trip_of_16 : weights.trip;
   const auto trip = [&](int64_t at_once) { return std::max(least, at_once * warps * block); };
   const int64_t issued = trips * ((waves - 1) * trip(room) + trip(last));
   const int64_t loaded = clocks_of_bytes(arch, blocks_of_sm(g, arch) * kBlockBytes);
@@ -126,7 +127,7 @@ Clocks clocks(const nvfp4_gemm_desc& g, const Architecture& arch, const Variant&
   if (cluster < how.partitions) {
     sums = kAddKernel + clocks_of_bytes(arch, ctas * rows * kPartitionBytes);
   }
-  return {std::max(issued, loaded), sums, kStart + (waves - 1) * kNextWave};
+  return {std::max(issued, loaded), sums, weights.start + (waves - 1) * kNextWave};
 }
 
 // The number of K partitions with the fewest clock cycles. The unsplit tiles are limited to the

@@ -26,37 +26,41 @@ struct Split {
   uint32_t partitions;
   int64_t empty_sms, clocks_of_few, clocks;
 };
-constexpr Split kSplits[] = {{1, 0, 0, 0},
-                             {2, 0, 1300, 2350},
-                             {3, 24, 1400, 1300},
-                             {4, 12, 2200, 2650},
-                             {8, 12, 2900, 2300}};
+constexpr Split kSplits[] = {
+    {1, 0, 0, 0}, {2, 0, 1150, 1900}, {3, 24, 900, 1750}, {4, 12, 1050, 1600}, {8, 12, 1150, 1800}};
 
-// All clock cycles here and those of the tiles' k-blocks (tiles.def) were fitted together, on times
-// of every variant and split for the shapes of bench/layers.csv, and judged by those of
-// bench/held_out.txt; those of the exchange once more on an H100 (docs/notebook.md).
+// All clock cycles here, those of the tiles' k-blocks (tiles.def) and those of sm80.cc were fitted
+// together, on times of every plan for 24 layers of bench/layers.csv on an H200 (2026-11-29), and
+// judged by 33 other layers (docs/notebook.md).
 //
 // Costs besides the k-blocks: start and first bytes of a CTA, and start of the activation pre-pass.
 // The rest of the pre-pass is in the clock cycles of the k-blocks of its tiles.
-constexpr int64_t kCtaClocks = 4700;
-constexpr int64_t kTokenKernelClocks = 3700;
+constexpr int64_t kCtaClocks = 5050;
+constexpr int64_t kTokenKernelClocks = 2050;
+// Weights arrive at 83 % of the memory's rate, if all SMs wait for them.
+constexpr int64_t kBytesPercent = 120;
+// The kernel that makes tokens of other formats bf16.
+constexpr int64_t kDecodeClocks = 3700;
+// A CTA of the tile for 16 tokens with packed weights, at its start.
+constexpr int64_t kPackedOfFewClocks = 400;
+// A k-block of tiles of 64 weights takes so much longer for each row that the last of several tiles
+// of 16-bit tokens lacks: TMA spends time on it, and all tiles then take up to half as long again.
+constexpr int64_t kMissingRowClocks = 10;
 
 // Rates of one CTA while all CTAs store, and while all CTAs read each other's sums.
 constexpr int64_t kStoredBytesPerClock = 10;
-constexpr int64_t kPushedBytesPerClock = 14, kExchangedBytesPerClock = 12;
+constexpr int64_t kPushedBytesPerClock = 4, kExchangedBytesPerClock = 9;
 
 // Cost of a further tile of a CTA, besides its k-blocks and stores; the second number is for tiles
 // of few tokens, whose sums meet in shared memory.
-constexpr int64_t kNextTileClocks = 250;
-constexpr int64_t kNextFewClocks = 1400;
+constexpr int64_t kNextTileClocks = 1750;
+constexpr int64_t kNextFewClocks = 2350;
 
 // How tiles are assigned: the first `whole` to one CTA each, the others to a cluster of split.parts
 // CTAs each. If there are tiles of both kinds, the grid has as many clusters as run at once.
 struct Assignment {
   const Split* split;
   int64_t whole;
-  bool packed = false;         // the weights
-  bool packed_tokens = false;  // which need no pre-pass
 };
 
 int64_t at_once(const Split& split, const Architecture& arch) {
@@ -71,19 +75,34 @@ int64_t ctas_of(const Assignment& how, int64_t tiles, const Architecture& arch) 
 // (kernel/sm90/cta.cuh).
 bool is_for_few(const Variant& v) { return v.tile_tokens <= 16; }
 
-int64_t clocks_of_block(const Variant& v, bool packed) {
-  return packed ? v.packed_clocks : v.stage_clocks;
+// What tiles of a variant take by its operands: each k-block, and once a launch.
+struct Work {
+  int64_t block, once;
+};
+
+int64_t missing_rows(const nvfp4_gemm_desc& desc, const Variant& v) {
+  const bool by_tma = v.a_type != NVFP4_TYPE_NONE;
+  if (!by_tma || v.tile_weights > 64 || desc.m <= v.tile_tokens) return 0;
+  return ceil_div(desc.m, int64_t{v.tile_tokens}) * v.tile_tokens - desc.m;
+}
+
+// Packed tokens need no pre-pass.
+Work work_of(const nvfp4_gemm_desc& desc, const Variant& v) {
+  const bool packed = has_packed_weights(desc);
+  const int64_t block = packed ? v.packed_clocks : v.stage_clocks;
+  int64_t once = v.workspace_tokens && !has_packed_tokens(desc) ? kTokenKernelClocks : 0;
+  if (packed && is_for_few(v)) once += kPackedOfFewClocks;
+  return {block + missing_rows(desc, v) * kMissingRowClocks, once};
 }
 
 // Cost of a tile that one CTA computes alone, or of a K partition of it, besides the CTA's start.
-Clocks clocks_of_partition(const Variant& v, int64_t stages, const Split& split, bool packed) {
+Clocks clocks_of_partition(const Variant& v, int64_t stages, const Split& split, int64_t block) {
   const int64_t sums = int64_t{v.tile_weights} * v.tile_tokens;  // 4 bytes each, in D 2
   const int64_t stored = 2 * sums / split.partitions / kStoredBytesPerClock;
   const int64_t per_clock = is_for_few(v) ? kPushedBytesPerClock : kExchangedBytesPerClock;
   const int64_t exchanged = 4 * sums * (split.partitions - 1) / split.partitions / per_clock;
   const int64_t split_clocks = is_for_few(v) ? split.clocks_of_few : split.clocks;
-  return {ceil_div(stages, split.partitions) * clocks_of_block(v, packed),
-          stored + split_clocks + exchanged, 0};
+  return {ceil_div(stages, split.partitions) * block, stored + split_clocks + exchanged, 0};
 }
 
 // What gated tiles of few tokens take more, once a launch, if M fills several
@@ -92,29 +111,24 @@ int64_t clocks_of_several_gated(const nvfp4_gemm_desc& desc, const Variant& v) {
   return is_gated(desc) && is_for_few(v) && desc.m > v.tile_tokens ? 1800 : 0;
 }
 
-int64_t clocks_of_pre_pass(const Variant& v, bool packed_tokens) {
-  return v.workspace_tokens && !packed_tokens ? kTokenKernelClocks : 0;
-}
-
 // Clock cycles of the SM that runs longest: of the CTAs that it runs one after the other (or side
 // by side, which takes as long), or of the tiles of its single CTA.
-Clocks clocks(const Variant& v, int64_t tiles, int64_t same, int64_t stages, const Assignment& how,
-              const Architecture& arch) {
-  const Clocks partition = clocks_of_partition(v, stages, *how.split, how.packed);
-  const int64_t tokens = clocks_of_pre_pass(v, how.packed_tokens);
+Clocks clocks(const Variant& v, const Work& work, int64_t tiles, int64_t same, int64_t stages,
+              const Assignment& how, const Architecture& arch) {
+  const Clocks partition = clocks_of_partition(v, stages, *how.split, work.block);
   const int64_t next = is_for_few(v) ? kNextFewClocks : kNextTileClocks;
   if (how.whole > 0) {
-    const Clocks whole = clocks_of_partition(v, stages, kSplits[0], how.packed);
+    const Clocks whole = clocks_of_partition(v, stages, kSplits[0], work.block);
     const int64_t each = ceil_div(how.whole, at_once(*how.split, arch));
     return {each * whole.stages + partition.stages, each * whole.sums + partition.sums,
-            kCtaClocks + each * next + tokens};
+            kCtaClocks + each * next + work.once};
   }
   const int64_t waves =
       ceil_div(tiles * how.split->partitions, arch.sm_count - how.split->empty_sms);
   const bool several = how.split->partitions == 1 && takes_several_tiles(v, tiles, same, stages);
   const int64_t ctas =
       several ? kCtaClocks + (waves - 1) * next : ceil_div(waves, v.ctas_per_sm) * kCtaClocks;
-  return {waves * partition.stages, waves * partition.sums, ctas + tokens};
+  return {waves * partition.stages, waves * partition.sums, ctas + work.once};
 }
 
 const Variant& narrow_variant(const nvfp4_gemm_desc& desc, const Architecture& arch) {
@@ -130,8 +144,9 @@ const Split& invariant_split(const nvfp4_gemm_desc& desc, const Architecture& ar
   const int64_t stages = ceil_div(desc.k, kSm90StageK);
   const int64_t tiles = ceil_div(desc.n, v.tile_weights);
   const Split* best = &kSplits[0];
+  const Work work{v.stage_clocks, 0};
   const auto cost = [&](const Split& split) {
-    return clocks(v, tiles, tiles, stages, {&split, 0}, arch).all();
+    return clocks(v, work, tiles, tiles, stages, {&split, 0}, arch).all();
   };
   for (const Split& split : kSplits) {
     if (!has_split(v, split.partitions)) continue;
@@ -152,8 +167,8 @@ Choice with_own_parts(const nvfp4_gemm_desc& desc, const Architecture& arch, con
                       int64_t tiles, int64_t same, int64_t stages) {
   const int64_t pieces = std::min(stages, int64_t{4} * invariant_split(desc, arch).partitions);
   const int64_t each = ceil_div(tiles, arch.sm_count);
-  const Assignment how{&kSplits[0], 0, has_packed_weights(desc), has_packed_tokens(desc)};
-  const int64_t cost = clocks(v, tiles, same, stages, how, arch).all();
+  const Assignment how{&kSplits[0], 0};
+  const int64_t cost = clocks(v, work_of(desc, v), tiles, same, stages, how, arch).all();
   return {&v, 1, 1, true, tiles, 0, tiles, cost + each * pieces * kPieceClocks};
 }
 
@@ -175,11 +190,10 @@ bool choose_split(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   const int64_t same = tiles_of_same_tokens(desc, v);
   int64_t matrix, tiles;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
-  const auto take = [&](Assignment how) {
-    how.packed = has_packed_weights(desc);
-    how.packed_tokens = has_packed_tokens(desc);
+  const Work work = work_of(desc, v);
+  const auto take = [&](const Assignment& how) {
     const int64_t cost =
-        clocks(v, tiles, same, stages, how, arch).all() + clocks_of_several_gated(desc, v);
+        clocks(v, work, tiles, same, stages, how, arch).all() + clocks_of_several_gated(desc, v);
     if (choice->variant != nullptr && cost >= choice->cost) return;
     const uint32_t partitions = how.split->partitions;
     const bool several = takes_several_tiles(v, tiles, same, stages);
@@ -234,29 +248,23 @@ bool find_even_shares(int64_t tiles, int64_t stages, const Architecture& arch, E
   return even->each > 0 && stages - 1 <= (kSm90MostEvenParts - 1) * even->each;
 }
 
-// Fitted on 80 cells of bench/layers.csv on an H200 and judged on 59 other (2026-11-29,
-// docs/notebook.md). Where no SM is idle, a k-block takes longer by that share, more for 16-bit
-// tokens; the arrivals and the last part; bytes of parts that a CTA stores and
-// loads per clock.
-constexpr int64_t kEvenPercent = 108, kEvenPercentOf16Bits = 110;
-constexpr int64_t kArrivalClocks = 8500;
-constexpr int64_t kPartBytesPerClock = 16;
+// Where no SM is idle, a k-block takes longer by that share; the arrivals and the last part; bytes
+// of parts that a CTA stores and loads per clock.
+constexpr int64_t kEvenPercent = 102;
+constexpr int64_t kArrivalClocks = 12100;
+constexpr int64_t kPartBytesPerClock = 18;
 
 int64_t part_bytes(const Variant& v) { return int64_t{4} * v.tile_weights * v.tile_tokens; }
 
 // Parts of all tiles, at most.
 int64_t even_parts(const EvenShares& even) { return even.ctas + even.rest - 1; }
 
-Clocks clocks_of_even(const Variant& v, int64_t stages, const EvenShares& even,
-                      const nvfp4_gemm_desc& desc) {
-  const bool packed = has_packed_weights(desc);
+Clocks clocks_of_even(const Variant& v, const Work& work, int64_t stages, const EvenShares& even) {
   const int64_t each = even.whole / even.ctas, share = even.each + (even.more > 0 ? 1 : 0);
-  const int64_t stored = each * clocks_of_partition(v, 0, kSplits[0], packed).sums;
+  const int64_t stored = each * clocks_of_partition(v, 0, kSplits[0], work.block).sums;
   const int64_t parts = even_parts(even) * part_bytes(v) / (even.ctas * kPartBytesPerClock);
-  const int64_t tokens = clocks_of_pre_pass(v, has_packed_tokens(desc));
-  const int64_t percent = v.a_type == NVFP4_TYPE_NONE ? kEvenPercent : kEvenPercentOf16Bits;
-  return {(each * stages + share) * clocks_of_block(v, packed) * percent / 100,
-          stored + parts + kArrivalClocks, kCtaClocks + (each + 1) * kNextTileClocks + tokens};
+  return {(each * stages + share) * work.block * kEvenPercent / 100,
+          stored + parts + kArrivalClocks, kCtaClocks + (each + 1) * kNextTileClocks + work.once};
 }
 
 bool share_evenly(const nvfp4_gemm_desc& desc, const Architecture& arch, const Variant& v,
@@ -267,7 +275,7 @@ bool share_evenly(const nvfp4_gemm_desc& desc, const Architecture& arch, const V
   if (!takes_even_shares(v) || is_gated(desc) || desc.batch_invariant != 0) return false;
   if (!count_tiles(desc, v, &matrix, &tiles)) return false;
   if (!find_even_shares(tiles, stages, arch, &even)) return false;
-  const int64_t cost = clocks_of_even(v, stages, even, desc).all();
+  const int64_t cost = clocks_of_even(v, work_of(desc, v), stages, even).all();
   *choice = {&v, 1, 1, true, tiles, even.whole, even.ctas, cost};
   choice->even = true;
   return true;
@@ -379,25 +387,31 @@ nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
   return NVFP4_SUCCESS;
 }
 
+// Until the bytes of all weights have arrived.
+int64_t clocks_of_weights(const nvfp4_gemm_desc& desc, const Architecture& arch) {
+  const int64_t matrices = desc.b_batch_stride == 0 ? 1 : desc.l;
+  const double bytes =
+      static_cast<double>(desc.n) * static_cast<double>(desc.k * matrices) * (9.0 / 16);
+  const double per_clock = arch.light.bytes_per_second / arch.light.clock;
+  return static_cast<int64_t>(bytes * kBytesPercent / (100 * per_clock));
+}
+
+// The bytes of weights do not tell plans apart, so the planner's choice knows nothing of them.
 Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
   int64_t matrix, tiles;
-  count_tiles(desc, *plan.variant, &matrix, &tiles);  // cannot fail, since there is a plan
-  const Choice choice{plan.variant, plan.split, plan.cluster, plan.several,
-                      tiles,        plan.whole, plan.grid,    0};
-  if (plan.even) {
-    const EvenShares even = even_shares_of(desc, plan);
-    Clocks all = clocks_of_even(*plan.variant, ceil_div(desc.k, kSm90StageK), even, desc);
-    if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
-    all.sums += sm90_epilogue_clocks(desc, plan.arch(), choice);
-    return all;
-  }
+  const Variant& v = *plan.variant;
+  count_tiles(desc, v, &matrix, &tiles);  // cannot fail, since there is a plan
+  const Choice choice{&v, plan.split, plan.cluster, plan.several, tiles, plan.whole, plan.grid, 0};
+  const Work work = work_of(desc, v);
+  const int64_t stages = ceil_div(desc.k, kSm90StageK);
   const Split* split = kSplits;
   while (split->partitions != plan.split) ++split;
-  Clocks all = clocks(*plan.variant, tiles, tiles_of_same_tokens(desc, *plan.variant),
-                      ceil_div(desc.k, kSm90StageK),
-                      {split, plan.whole, plan.packed, has_packed_tokens(desc)}, plan.arch());
-  all.ctas += clocks_of_several_gated(desc, *plan.variant);
-  if (plan.a_halves_bytes > 0) all.ctas += kTokenKernelClocks;
+  Clocks all = plan.even ? clocks_of_even(v, work, stages, even_shares_of(desc, plan))
+                         : clocks(v, work, tiles, tiles_of_same_tokens(desc, v), stages,
+                                  {split, plan.whole}, plan.arch());
+  all.ctas += clocks_of_several_gated(desc, v);
+  all.stages += std::max<int64_t>(kCtaClocks + clocks_of_weights(desc, plan.arch()) - all.all(), 0);
+  if (plan.a_halves_bytes > 0) all.ctas += kDecodeClocks;
   all.sums += sm90_epilogue_clocks(desc, plan.arch(), choice);
   return all;
 }

@@ -40,7 +40,7 @@ void add_light(const nvfp4_gemm_desc& g, const Roofline& roof, const nvfp4_plan_
 // What a shorter time would have to change first. From 80 % of the peak rates on, nothing in the
 // plan can gain much.
 const char* binding_limit(const Light& light, const Clocks& clocks, double ns) {
-  if (std::max(light.memory_ns, light.math_ns) > 0.75 * ns) {
+  if (std::max(light.memory_ns, light.math_ns) > 0.7 * ns) {
     return light.memory_ns > light.math_ns ? "memory" : "tensor cores";
   }
   if (clocks.stages >= std::max(clocks.sums, clocks.ctas))

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The planner of the mma.sync kernel: what it chooses on 9.0 beside times of every variant there,
-// and what holds on each architecture that it serves.
-#include <map>
-#include <tuple>
-
+// The planner of the mma.sync kernel: what holds on each architecture that it serves. What it
+// chooses on 9.0 is judged in plan_times.cc.
 #include "host/plan/family.h"
-#include "test/host/csv.h"
 #include "test/host/plan_rules.h"
 #include "tools/harness/plan_info.h"
 
@@ -39,104 +35,7 @@ nvfp4::Plan plan_on(const nvfp4_gemm_desc& g, uint32_t row, bool* is_served = nu
   return plan;
 }
 
-using Problem = std::tuple<std::string, int64_t, int64_t, int64_t>;  // type of tokens, m, n, k
-
-// Microseconds by variant/parts of K+whole tiles, a line each. A file leaves out what takes so much
-// longer than the best plan that its test below fails where it is chosen.
-std::map<Problem, std::map<std::string, double>> times_in(const char* name) {
-  std::map<Problem, std::map<std::string, double>> all;
-  std::ifstream file(name);
-  for (std::string line; std::getline(file, line);) {
-    if (line.empty() || line[0] == '#' || line[0] == 'm') continue;
-    const std::vector<std::string> row = host_test::split(line);
-    all[{row.at(3), std::stoll(row[0]), std::stoll(row[1]), std::stoll(row[2])}][row.at(4)] =
-        std::stod(row.at(5));
-  }
-  REQUIRE(all.size() > 15);
-  return all;
-}
-
-nvfp4_gemm_desc of(const Problem& problem) {
-  const auto& [type, m, n, k] = problem;
-  nvfp4_gemm_desc g = halves(m, n, k, type == "f16" ? NVFP4_TYPE_F16 : NVFP4_TYPE_BF16);
-  if (type == "nvfp4") {
-    g.a_type = NVFP4_TYPE_NONE;
-    g.a_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
-  }
-  return g;
-}
-
-// How much longer the planner's choices take than the fastest, in ascending order.
-struct Loss {
-  std::vector<double> lost;
-  double mean = 0;
-  size_t by_mma = 0;
-  size_t even = 0;  // choices of even shares, which have no time there
-  double of_hundred(size_t percent) const { return lost.at((lost.size() * percent - 1) / 100); }
-};
-
-Loss loss_of_planner(const char* times, int64_t most_tokens = INT64_MAX) {
-  Loss loss;
-  for (const auto& [problem, us_of] : times_in(times)) {
-    const nvfp4::Plan plan = plan_for(of(problem), 90);
-    const std::string chosen = plan.variant->name + ("/" + std::to_string(plan.split)) +
-                               (plan.whole != 0 ? "+" + std::to_string(plan.whole) : "");
-    const auto& [type, m, n, k] = problem;
-    if (m > most_tokens) continue;
-    loss.even += plan.even;
-    if (plan.even) continue;
-    CAPTURE(type, m, n, k, chosen);
-    const auto at = us_of.find(chosen);
-    REQUIRE(at != us_of.end());
-    double best = at->second;
-    for (const auto& [variant, us] : us_of) best = std::min(best, us);
-    loss.lost.push_back(at->second / best - 1);
-    loss.mean += loss.lost.back();
-    loss.by_mma += plan.variant->family == &kFamily_sm80;
-  }
-  std::sort(loss.lost.begin(), loss.lost.end());
-  loss.mean /= static_cast<double>(loss.lost.size());
-  return loss;
-}
-
 }  // namespace
-
-// 64x16w4 had two CTAs on an SM for 13 tokens or more when these times were measured.
-TEST_CASE(
-    "On 9.0 what the planner chooses for few 16-bit tokens loses little by times of an H200") {
-  const Loss loss = loss_of_planner("bench/results/mma-h200-2026-11-25.csv", 12);
-  CHECK(loss.lost.size() > 40);
-  CAPTURE(loss.mean, loss.lost, loss.by_mma);
-  CHECK(loss.mean < 0.01);
-  CHECK(loss.lost.back() < 0.08);
-  CHECK(loss.by_mma > loss.lost.size() * 3 / 4);
-}
-
-TEST_CASE("On 9.0 what the planner chooses for 16 tokens counts three CTAs of 64x16w4 on an SM") {
-  const Loss loss = loss_of_planner("bench/results/mma-16-h100-2026-11-27.csv");
-  CAPTURE(loss.mean, loss.lost, loss.by_mma);
-  CHECK(loss.lost.size() == 19);
-  CHECK(loss.mean < 0.01);
-  CHECK(loss.lost.back() < 0.05);
-  CHECK(loss.by_mma < loss.lost.size());  // it is not the best of all
-  // 19.5 us; 22.1 by wgmma, which it took where it counted two.
-  nvfp4_gemm_desc g = halves(16, 5376, 10752);
-  const nvfp4::Plan plan = plan_for(g, 90);
-  CHECK(plan.variant->name == std::string("sm80_bf16_64x16w4x128"));
-  CHECK(plan.split == 4);
-}
-
-// Nothing was fitted on these 352 cells. 10 % at worst was wanted; two cells have more.
-TEST_CASE("On 9.0 what the planner chooses for drawn layers loses little by times of an H100") {
-  const Loss loss = loss_of_planner("bench/results/planner-drawn-h100-2026-11-27.csv");
-  CAPTURE(loss.mean, loss.lost);
-  CHECK(loss.lost.size() + loss.even == 352);
-  CHECK(loss.even < 20);
-  CHECK(loss.mean < 0.008);
-  CHECK(loss.of_hundred(95) < 0.05);
-  CHECK(loss.of_hundred(99) < 0.10);
-  CHECK(loss.lost.back() < 0.16);
-}
 
 TEST_CASE("On 9.0 many 16-bit tokens go by wgmma and with batch_invariant all do") {
   CHECK(plan_for(halves(1, 24576, 6144), 90).variant->family == &kFamily_sm80);
