@@ -150,8 +150,9 @@
  * SPEED      A product with row-major fp16 or bf16 D, a host alpha and no other epilogue field uses
  *            the fast epilogue. On 9.0, and with NVFP4 tokens on 10.x, D may also be fp32, and a
  *            product may have a device alpha, tensor scales and a bias per column, in any
- *            combination. On 9.0 this needs 128x4 scales and K a multiple of 64. Most other
- *            products use the slower general epilogue. nvfp4_gemm_describe says which one is used.
+ *            combination. On 9.0 this needs 128x4 scales and K a multiple of 64; D of NVFP4 tokens
+ *            may then also have C, an activation and maxima. Most other products use the slower
+ *            general epilogue. nvfp4_gemm_describe says which one is used.
  */
 #ifndef NVFP4_GEMM_H
 #define NVFP4_GEMM_H
@@ -505,9 +506,9 @@ enum { NVFP4_PDL_OFF = 0, NVFP4_PDL_ON = 1, NVFP4_PDL_ON_STATIC_WEIGHTS = 2 };
  *                maximum over several products. The stored value is 0, positive, or the NaN
  *                0x7FFFFFFF. Others give a wrong maximum, since values are compared as int32_t. The
  *                bits do not depend on the order of CTAs. Both addresses are aligned to 4 bytes.
- *                The values are unchanged if M, N or L is 0. You may give one or both. The product
- *                then uses the general epilogue. If a plan was created with d_amax, a run may pass
- *                another address for it; the same holds for d_row_amax. In a grouped product
+ *                The values are unchanged if M, N or L is 0. You may give one or both. SPEED says
+ *                which epilogue the product then uses. If a plan was created with d_amax, a run may
+ *                pass another address for it; the same holds for d_row_amax. In a grouped product
  *                d_row_amax is [m], and entries of rows that belong to no group are unchanged. */
 typedef struct nvfp4_gemm_desc {
   uint64_t struct_size;

@@ -558,6 +558,8 @@ Operation operation(const Plan& plan, const KernelParams& params) {
   if (kind == kEpilogueScaled) {
     return plan.variant->has(kOperation_scaled) ? kOperation_scaled : kOperation_any;
   }
+  const bool fields = is_of_fields(p.epilogue) && p.weight_format == kFormatNvfp4;
+  if (fields && plan.variant->has(kOperation_fields)) return kOperation_fields;
   if (kind >= kEpilogueGeneral) return kOperation_any;
   return p.weight_format == kFormatMxfp4 ? kOperation_mxfp4 : kOperation_plain;
 }
@@ -566,6 +568,10 @@ Operation operation(const Plan& plan, const KernelParams& params) {
 bool has_fast_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
   return plan.variant->has(plan.gated ? kOperation_gated_plain : kOperation_scaled) &&
          !weight_scales(g, plan).linear && !token_scales(g, plan).linear && g.k % kScaleTileK == 0;
+}
+
+bool has_fast_fields(const nvfp4_gemm_desc& g, const Plan& plan) {
+  return !plan.packed && sm90_has_fast_fields(g, *plan.variant);
 }
 
 constexpr Family make_family() {
@@ -587,6 +593,7 @@ constexpr Family make_family() {
   f.write_choice = write_choice;
   f.last_fast_epilogue = kEpilogueF32;
   f.has_fast_scales = has_fast_scales;
+  f.has_fast_fields = has_fast_fields;
   f.groups_at = offsetof(Sm90GroupedParams, groups);
   f.gated_groups_at = offsetof(Sm90GatedParams, groups);
   f.groups_iterate = true;

@@ -22,6 +22,8 @@ struct Epilogue {
 constexpr Epilogue kNone{0, 0, 0}, kOfFew{2700, 0, 0};
 constexpr Epilogue kGated{300, 400, 23}, kGatedOfFew{1000, 350, 0};
 constexpr Epilogue kScaled{0, 300, 34}, kGatedScaled{0, 1500, 50};
+// SiLU; C and maxima take less (bench/results/fields-h200-2026-11-29.csv).
+constexpr Epilogue kFields{1000, 300, 50}, kFieldsOfFew{2000, 300, 0};
 constexpr Epilogue kGeneral{3000, 1200, 100}, kGeneralScaled{3000, 1200, 200};
 constexpr Epilogue kByColumns{3000, 1200, 340}, kGatedGeneral{500, 1250, 85};
 
@@ -47,6 +49,9 @@ const Epilogue& epilogue_of(const nvfp4_gemm_desc& g, const Variant& v) {
   if (v.family != &kFamily_sm90) return kOfFew;
   if (kind == kEpilogueScaled && v.has(kOperation_scaled)) return kScaled;
   if (format_of_d(g.d_type) != nullptr) return kGeneralScaled;
+  if (!has_packed_weights(g) && sm90_has_fast_fields(g, v)) {
+    return v.tile_tokens <= 16 ? kFieldsOfFew : kFields;
+  }
   return g.cd_order == NVFP4_CD_ORDER_ROW_MAJOR ? kGeneral : kByColumns;
 }
 
@@ -84,6 +89,10 @@ bool sm90_gates_groups(const Variant& v) { return v.tile_tokens < 128; }
 bool sm90_is_plain_gate(const nvfp4_gemm_desc& g) {
   const uint32_t kind = make_epilogue(g).kind;
   return has_plain_operands(g) && (kind == kEpilogueColumns || kind == kEpilogueScaled);
+}
+
+bool sm90_has_fast_fields(const nvfp4_gemm_desc& g, const Variant& v) {
+  return v.has(kOperation_fields) && has_plain_operands(g) && is_of_fields(make_epilogue(g));
 }
 
 int64_t sm90_epilogue_clocks(const nvfp4_gemm_desc& g, const Architecture& arch,

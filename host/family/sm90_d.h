@@ -17,6 +17,9 @@ bool sm90_gates_groups(const Variant& variant);
 // Whether the entries for plain gated products take this one.
 bool sm90_is_plain_gate(const nvfp4_gemm_desc& desc);
 
+// Whether the variant has an entry for such a product with C, an activation or maxima.
+bool sm90_has_fast_fields(const nvfp4_gemm_desc& desc, const Variant& variant);
+
 // In the kernel of the product, for the choice of its variant and split.
 int64_t sm90_epilogue_clocks(const nvfp4_gemm_desc& desc, const Architecture& arch,
                              const Choice& choice);

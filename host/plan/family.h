@@ -136,6 +136,9 @@ struct Family {
   EpilogueKind last_fast_epilogue{};
   // Whether kEpilogueScaled has specialised code, too. NULL: it never has.
   bool (*has_fast_scales)(const nvfp4_gemm_desc& desc, const Plan& plan) = nullptr;
+  // The same for kEpilogueGeneral that is_of_fields() (host/problem/epilogue.h), of a product that
+  // is neither grouped nor gated. NULL: it never has.
+  bool (*has_fast_fields)(const nvfp4_gemm_desc& desc, const Plan& plan) = nullptr;
 
   // ---- grouped products ----
   // Offsets of GroupParams in the kernel's parameters: for grouped products that are not gated, and

@@ -80,6 +80,11 @@ bool may_read_c(const nvfp4_gemm_desc& g) {
   return g.c_type != NVFP4_TYPE_NONE && !beta_is_zero(g);
 }
 
+bool is_of_fields(const EpilogueParams& e) {
+  return e.kind == kEpilogueGeneral && e.d_column == 1 && e.d_scales_per_row == 0 &&
+         (e.bias_type == kTypeNone || e.bias_per_row == 0);
+}
+
 GateParams make_gate(const nvfp4_gemm_desc& g) {
   const auto given = [](float x, float otherwise) { return f32_bits(x) << 1 == 0 ? otherwise : x; };
   GateParams p{};

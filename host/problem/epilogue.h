@@ -11,6 +11,10 @@ namespace nvfp4 {
 // The desc must have passed check_gemm.
 EpilogueParams make_epilogue(const nvfp4_gemm_desc& desc);
 
+// Whether an epilogue of the general kind has D by rows without scales, and no bias by rows: it is
+// general because of C, an activation or maxima.
+bool is_of_fields(const EpilogueParams& epilogue);
+
 // The additional parameters of a gated product.
 GateParams make_gate(const nvfp4_gemm_desc& desc);
 

@@ -29,10 +29,11 @@ constexpr uint64_t kAlignment = 256;
 
 // The products that each variant computes. kGeneral has a K that ends inside
 // the last step and inside 16 bytes of codes, C, a bias, tensor scales and scalars on the device,
-// an activation, and a D whose rows have any alignment. kScaled runs if a variant has an entry for
+// an activation, and a D whose rows have any alignment. kFields is the same for a K of whole steps,
+// and runs if a variant has an entry for it. kScaled runs if a variant has an entry for
 // it: it has D in NVFP4 with linear scales, and a short K. kWrapping is a single tile with linear
 // scales whose ring begins a second round; on 9.0 these scales have their own loop of loads.
-enum Product : uint32_t { kPlain, kGeneral, kScaled, kWrapping, kProducts };
+enum Product : uint32_t { kPlain, kGeneral, kFields, kScaled, kWrapping, kProducts };
 constexpr uint32_t kExpected = kWrapping;  // products before it have one expected D
 constexpr int64_t kTailK = kK - 16, kGeneralLd = kN + 1;
 constexpr int64_t kFactorColumns = 64;
@@ -47,11 +48,12 @@ Shape shape_of(const Variant& v, Product product) {
   const int64_t m = std::min(kM, int64_t{1} + v.tile_tokens);
   const int64_t n = std::min(kN, int64_t{8} + v.tile_weights);
   if (product == kScaled) return {m, kScaledN, kScaledK, kScaledN};
+  if (product == kFields) return {m, n, kK, kGeneralLd};
   return product == kGeneral ? Shape{m, n, kTailK, kGeneralLd} : Shape{m, n, kK, kN};
 }
 
 const char* words_of(Product product) {
-  constexpr const char* kWords[kProducts] = {"plain", "general", "scaled", "wrapping"};
+  constexpr const char* kWords[kProducts] = {"plain", "general", "fields", "scaled", "wrapping"};
   return kWords[product];
 }
 
@@ -165,7 +167,7 @@ nvfp4_gemm_desc describe(const Shape& shape, Product product, int32_t a_type, ui
   g.d_ld = shape.d_ld;
   g.d_type = NVFP4_TYPE_F16;
   g.alpha = kScalars.alpha;
-  if (product == kGeneral) describe_general(base, &g);
+  if (product == kGeneral || product == kFields) describe_general(base, &g);
   if (product == kScaled) describe_scaled(&g);
   return g;
 }
@@ -282,6 +284,7 @@ nvfp4_status for_each_product(const Architecture& arch, const F& f) {
     if (!serves(variant_at(i), arch)) continue;
     NVFP4_TRY(f(variant_at(i), kPlain));
     NVFP4_TRY(f(variant_at(i), kGeneral));
+    if (variant_at(i).has(kOperation_fields)) NVFP4_TRY(f(variant_at(i), kFields));
     if (variant_at(i).has(kOperation_scaled)) NVFP4_TRY(f(variant_at(i), kScaled));
     NVFP4_TRY(f(variant_at(i), kWrapping));
   }
@@ -345,6 +348,8 @@ void compute_expected(const Architecture& arch, uint8_t* memory) {
     compute_reference({kM, kN, kK, kN}, kPlain, a_type, memory, expected_at(a_type, kPlain));
     compute_reference({kM, kN, kTailK, kGeneralLd}, kGeneral, a_type, memory,
                       expected_at(a_type, kGeneral));
+    compute_reference({kM, kN, kK, kGeneralLd}, kFields, a_type, memory,
+                      expected_at(a_type, kFields));
     compute_reference({kM, kScaledN, kScaledK, kScaledN}, kScaled, a_type, memory,
                       expected_at(a_type, kScaled));
   }

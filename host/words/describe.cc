@@ -55,14 +55,17 @@ int32_t epilogue_of(const nvfp4_gemm_desc& g, const Plan& plan) {
   if (plan.apart == Apart::finish && !has_usual_rows(g)) return NVFP4_EPILOGUE_GENERAL;
   if (plan.apart != Apart::one) return NVFP4_EPILOGUE_FAST;
   const Family& family = *plan.variant->family;
-  const uint32_t kind = make_epilogue(g).kind;
+  const EpilogueParams e = make_epilogue(g);
+  const uint32_t kind = e.kind;
+  const bool fields = is_of_fields(e) && !plan.grouped && !plan.gated &&
+                      family.has_fast_fields != nullptr && family.has_fast_fields(g, plan);
   const bool scaled = kind == kEpilogueScaled && !plan.grouped &&
                       family.has_fast_scales != nullptr && family.has_fast_scales(g, plan);
   const bool has_entry =
       !plan.gated ||
       (plan.grouped ? family.gates_groups != nullptr && family.gates_groups(*plan.variant)
                     : !plan.packed && plan.variant->has(kOperation_gated_plain));
-  const bool fast = has_entry && (scaled || kind <= family.last_fast_epilogue);
+  const bool fast = has_entry && (scaled || fields || kind <= family.last_fast_epilogue);
   return fast ? NVFP4_EPILOGUE_FAST : NVFP4_EPILOGUE_GENERAL;
 }
 

@@ -14,6 +14,8 @@ enum Operation : uint32_t {
   kOperation_invariant,  // plain products that are batch-invariant
   // Products whose D has scales: on 10.x all of them, on 9.0 those that are plain otherwise.
   kOperation_scaled,
+  // Products that are plain except for C, an activation or maxima.
+  kOperation_fields,
   kOperation_mxfp4,          // plain products with MXFP4 weights
   kOperation_grouped,        // grouped products
   kOperation_grouped_plain,  // plain grouped products
@@ -41,6 +43,7 @@ constexpr bool is_of_packed(uint32_t operation) {
 #define NVFP4_SUFFIX_plain _plain
 #define NVFP4_SUFFIX_invariant _invariant
 #define NVFP4_SUFFIX_scaled _scaled
+#define NVFP4_SUFFIX_fields _fields
 #define NVFP4_SUFFIX_mxfp4 _mxfp4
 #define NVFP4_SUFFIX_grouped _grouped
 #define NVFP4_SUFFIX_grouped_plain _grouped_plain

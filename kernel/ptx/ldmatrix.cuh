@@ -17,6 +17,15 @@ __device__ inline void ldmatrix_x4(uint32_t address, uint32_t (&r)[4]) {
                : "memory");
 }
 
+// ldmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16  {r0, r1, r2, r3}, [a];     PTX 7.8, sm_75
+// The same transposed: lane 4 g + c gets column g of the rows 2 c and 2 c + 1 of each.
+__device__ inline void ldmatrix_x4_trans(uint32_t address, uint32_t (&r)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address)
+               : "memory");
+}
+
 // ldmatrix.sync.aligned.m8n8.x2.shared::cta.b16  {r0, r1}, [a];                   PTX 7.8, sm_75
 // Two matrices; the addresses are those of lanes 0 to 15.
 __device__ inline void ldmatrix_x2(uint32_t address, uint32_t (&r)[2]) {

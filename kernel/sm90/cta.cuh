@@ -15,6 +15,7 @@ namespace nvfp4 {
 
 // Named barriers of a CTA; 0 is the barrier of all threads.
 constexpr uint32_t kConsumerBarrier = 1, kInitBarrier = 2, kClearBarrier = 3;
+constexpr uint32_t kHalfBarrier = 4;  // and 5: of each half of the consumer warps (sums/fields.cuh)
 
 // Tiles of at least this many tokens have code that speeds up the general epilogue of many rows.
 constexpr uint32_t kManyTokens = 128;
@@ -146,6 +147,7 @@ __device__ bool has_columns_terms(const Sm90Params& p) {
 // D in fp32, which the fast entry stores without rounding.
 template <typename Tile>
 __device__ bool has_float_d(const Sm90Params& p) {
+  if (Tile::kFields) return p.epilogue.d_type == kTypeF32;
   return Tile::kPlain && !Tile::kGated && !Tile::kScaledD && p.epilogue.kind == kEpilogueF32;
 }
 // These include a tensor scale for each row of A.

@@ -50,6 +50,9 @@ struct ColumnTerms {
     }
   }
 
+  // For sums that are left in shared memory.
+  __device__ ColumnTerms() : scale(1), bias{} {}
+
   static __device__ float b_scale(const Sm90Params& p, uint32_t n) {
     return scale_of_columns(p.epilogue, min(n, p.n - 1));
   }
@@ -61,11 +64,18 @@ struct ColumnTerms {
   }
 };
 
+// Whether sums are left in shared memory for an epilogue that reads them there.
+template <typename Tile>
+__device__ bool leaves_sums(const Sm90Params& p) {
+  return Tile::kScaledD || Tile::kFields || has_general_epilogue<Tile>(p);
+}
+
 // Terms of the four columns that a lane stores in a row.
 template <typename Tile>
 using FourTerms = ColumnTerms<Tile, 4, 1>;
 template <typename Tile>
 __device__ FourTerms<Tile> terms_of_lane(const Cta90<Tile>& cta, uint32_t lane) {
+  if (Tile::kScaledD || Tile::kFields) return {};
   const uint32_t column = lane % (Tile::kColumnsOfD / 4) * 4;
   const float alpha = alpha_of<Tile>(cta.p, cta.tile.batch);
   return FourTerms<Tile>(cta.p, alpha, cta.tile.weight_tile * Tile::kColumnsOfD + column);
@@ -223,7 +233,7 @@ __device__ void store_general_of_few(const Sm90Params& p, const SumRows& rows) {
 template <typename Tile>
 __device__ SumRows store_one_sum(const Cta90<Tile>& cta, uint32_t n, uint32_t m, uint32_t at,
                                  const float4& sum, const FourTerms<Tile>& terms) {
-  if (!has_general_epilogue<Tile>(cta.p)) {
+  if (!leaves_sums<Tile>(cta.p)) {
     Epilogue90<Tile>(cta.p, cta.tile, n).store_sums(m, sum, terms);
     return {};
   }

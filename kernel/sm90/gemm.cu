@@ -34,6 +34,7 @@
 #include "kernel/sm90/params.h"
 #include "kernel/sm90/sums/even.cuh"
 #include "kernel/sm90/sums/exchange.cuh"
+#include "kernel/sm90/sums/fields.cuh"
 #include "kernel/sm90/sums/gate_rows.cuh"
 #include "kernel/sm90/sums/gated.cuh"
 #include "kernel/sm90/sums/parts.cuh"
@@ -127,7 +128,8 @@ __device__ inline void note_end(uint32_t lane) {
 // an idle warp does this. With few tokens the prefetch took longer than it saved.
 template <typename Tile>
 __device__ void ask_for_c(const Cta90<Tile>& cta, uint32_t thread, uint32_t threads) {
-  if (Tile::kPlain || Tile::kGated || Tile::kTokens < kManyTokens) return;
+  if (Tile::kPlain && !Tile::kFields) return;
+  if (Tile::kGated || Tile::kTokens < (Tile::kFields ? 32 : kManyTokens)) return;
   const bool shared = cta.shared();
   const uint32_t n = cta.tile.weight_tile * Tile::kColumnsOfD;
   const uint32_t m = cta.tile.token_tile * Tile::kTokens +
@@ -203,7 +205,7 @@ __device__ SumRows exchange_group_sums(const Cta90<Tile>& cta, uint32_t warp, ui
       store_scaled_sums<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
       return {};
     }
-  } else if constexpr (!Tile::kWholeSums && !kGatesSums<Tile>) {
+  } else if constexpr (!Tile::kWholeSums && !kGatesSums<Tile> && !Tile::kFields) {
     // With kWholeSums, unsplit sums have been stored.
     if (!splits_k<Tile>(cta.p) && !has_general_epilogue<Tile>(cta.p)) {
       store_rows<Tile>(cta.p, cta.tile, cta.smem + Tile::kRowsAt, warp, lane, sums);
@@ -254,6 +256,8 @@ __device__ void store_whole_sums(const Cta90<Tile>& cta, uint32_t warp, uint32_t
     store_gated_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
   } else if constexpr (Tile::kScaledD) {
     store_scaled_sums<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
+  } else if constexpr (Tile::kFields) {
+    store_fields_of_sums<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
   } else if (!has_general_epilogue<Tile>(cta.p)) {
     store_rows<Tile>(cta.p, cta.tile, rows, warp, lane, sums);
   } else {
@@ -275,6 +279,10 @@ __device__ void store_met_sums(const Sm90Params& p, const SumRows& rows) {
     store_gated_90<Tile>(p, rows);
   } else if constexpr (Tile::kScaledD) {
     store_scaled_rows<Tile>(p, rows);
+  } else if constexpr (Tile::kFields && Tile::kPushesSums) {
+    store_fields_of_one_row<Tile>(p, rows);
+  } else if constexpr (Tile::kFields) {
+    store_fields_of_rows<Tile>(p, rows);
   } else if constexpr (Tile::kPushesSums) {
     store_general_of_few<Tile>(p, rows);
   } else {
@@ -511,7 +519,11 @@ __device__ void tiny_consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t 
       const FourTerms<Tile> terms = terms_of_lane(cta, lane);
       const SumRows rows = cta.shared() ? store_shared_tiny_sums(cta, warp, lane, terms)
                                         : store_tiny_sums<Tile, 1>(cta, partial, warp, lane, terms);
-      store_general_90<Tile, 1>(p, rows);
+      if constexpr (Tile::kFields) {
+        store_fields_of_one_row<Tile>(p, rows);
+      } else {
+        store_general_90<Tile, 1>(p, rows);
+      }
     }
     index = next_tile<Tile>(p, index);
     if (index == kNoTile) return;

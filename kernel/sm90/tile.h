@@ -61,6 +61,13 @@ struct Sm90Scaled : Sm90Plain<Tile> {
   static_assert(Tile::kWorkspaceTokens);
 };
 
+// A tile in the entry for D by rows with C, an activation or maxima, otherwise as plain
+// (sums/fields.cuh).
+template <typename Tile>
+struct Sm90Fields : Sm90Plain<Tile> {
+  static constexpr bool kFields = true;
+};
+
 // A tile in the entry for grouped products (grouped.cuh): rows of a group begin anywhere, so a
 // token tile is numbered by its first row. A CTA computes one tile after the other, each with all
 // of K. Which they are it lists in shared memory. Groups of consumer warps exchange their sums in
@@ -116,6 +123,8 @@ template <typename Tile>
 using Sm90_invariant = Sm90Invariant<Tile>;
 template <typename Tile>
 using Sm90_scaled = Sm90Scaled<Tile>;
+template <typename Tile>
+using Sm90_fields = Sm90Fields<Tile>;
 template <typename Tile>
 using Sm90_mxfp4 = Sm90Mxfp4<Tile>;
 template <typename Tile>

@@ -233,6 +233,7 @@ TEST_CASE("the self test names the variant whose kernel was damaged", "[selftest
     require_named(space, variants[variants.size() / 2]);
   }
   if (gpu.info.major == 9) require_named(space, "sm90_64x8x256", "_plain", "plain product");
+  if (gpu.info.major == 9) require_named(space, "sm90_64x8x256", "_fields", "fields product");
   if (gpu.info.major != 9 && gpu.info.major != 10) return;  // mma.sync has no such entry
   require_named(space, gpu.info.major == 9 ? "sm90_64x32x256" : "sm100_128x64x256", "_scaled",
                 "scaled product");

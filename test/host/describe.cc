@@ -2,6 +2,7 @@
 // nvfp4_gemm_describe: a plan in numbers.
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 #include "host/plan/variant.h"
 #include "tools/harness/plan_info.h"
@@ -102,8 +103,43 @@ TEST_CASE("describe says what has code of its own in the epilogue", "[describe]"
   CHECK(described(g, 90, 132).epilogue == NVFP4_EPILOGUE_FAST);
   g.activation = NVFP4_ACTIVATION_SILU;
   CHECK(described(g, 100, 148).epilogue == NVFP4_EPILOGUE_GENERAL);
-  g.variant = "sm90_128x128x256";  // in one launch
-  CHECK(described(g, 90, 132).epilogue == NVFP4_EPILOGUE_GENERAL);
+  CHECK(described(g, 90, 132).epilogue == NVFP4_EPILOGUE_FAST);
+}
+
+TEST_CASE("describe says where C and activations and maxima have code of their own", "[describe]") {
+  const float one = 1;
+  const auto epilogue = [](const char* variant, auto change) {
+    nvfp4_gemm_desc g = problem(512, 4096, 4096);
+    g.activation = NVFP4_ACTIVATION_SILU, g.variant = variant;
+    change(g);
+    return described(g, 90, 132).epilogue;
+  };
+  const char* const variant = "sm90_128x128x256";
+  const std::function<void(nvfp4_gemm_desc&)> fast[] = {
+      [](nvfp4_gemm_desc&) {},
+      [](nvfp4_gemm_desc& g) { g.d_type = NVFP4_TYPE_F32; },
+      [&](nvfp4_gemm_desc& g) { g.bias_type = NVFP4_TYPE_F32, g.bias = &one; },
+      [&](nvfp4_gemm_desc& g) {
+        g.activation = NVFP4_ACTIVATION_NONE, g.c_type = NVFP4_TYPE_F16, g.c = &one, g.beta = 1;
+        g.c_ld = 4096;
+      },
+  };
+  for (const auto& change : fast) CHECK(epilogue(variant, change) == NVFP4_EPILOGUE_FAST);
+  const std::function<void(nvfp4_gemm_desc&)> general[] = {
+      [](nvfp4_gemm_desc& g) { g.cd_order = NVFP4_CD_ORDER_COLUMN_MAJOR; },
+      [](nvfp4_gemm_desc& g) { g.k -= 16; },
+      [&](nvfp4_gemm_desc& g) {
+        g.bias_type = NVFP4_TYPE_F32, g.bias = &one, g.bias_axis = NVFP4_BIAS_AXIS_ROW;
+      },
+      [](nvfp4_gemm_desc& g) {
+        g.a_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR, g.a_scales_batch_stride_bytes = 0;
+      },
+      [](nvfp4_gemm_desc& g) {
+        g.d_type = NVFP4_TYPE_NVFP4, g.d_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+      },
+  };
+  for (const auto& change : general) CHECK(epilogue(variant, change) == NVFP4_EPILOGUE_GENERAL);
+  CHECK(epilogue("sm90_64x16x256", [](nvfp4_gemm_desc&) {}) == NVFP4_EPILOGUE_GENERAL);
 }
 
 TEST_CASE("describe says where D with scales has code of its own", "[describe]") {

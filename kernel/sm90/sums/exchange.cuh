@@ -51,12 +51,6 @@ __device__ float4 sum_of_partials(uint32_t at) {
   return add_partials(partial);
 }
 
-// Whether sums are left in shared memory for an epilogue that reads them there.
-template <typename Tile>
-__device__ bool leaves_sums(const Sm90Params& p) {
-  return Tile::kScaledD || has_general_epilogue<Tile>(p);
-}
-
 // Stores this CTA's output slice. A lane stores 4 weights of a row, and a warp as many rows as it
 // has lanes for. A batch of rows is read before the first of them is used. Otherwise each row would
 // wait for its own sums, which takes longest if they come from another CTA. For another epilogue a

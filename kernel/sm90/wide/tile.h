@@ -127,6 +127,7 @@ struct Sm90WideTile : RowOfTile {
   static constexpr bool kPlain = false;
   static constexpr bool kMxfp4 = false;
   static constexpr bool kScaledD = false;
+  static constexpr bool kFields = false;
   static constexpr bool kGrouped = false;
   static constexpr uint32_t kTokenStep = kTokens;  // rows of one token tile, as it is numbered
   static constexpr bool kStoresByTma = false;
