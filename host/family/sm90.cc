@@ -525,10 +525,18 @@ nvfp4_status replace_addresses(const Driver& driver, const nvfp4_gemm_desc& befo
   return plan.gated ? set_b2(driver, g, plan, params) : NVFP4_SUCCESS;
 }
 
+bool has_linear_scales(const Sm90Params& p) {
+  return p.weight_scales_linear != 0 || p.token_scales_linear != 0;
+}
+
 // Whether the plain entries have code for these operands (kernel/sm90/tile.h).
 bool has_plain_operands(const Sm90Params& p) {
-  return p.weight_format != kFormatE2m1Ue8m0 && p.weight_scales_linear == 0 &&
-         p.token_scales_linear == 0 && p.k % kScaleTileK == 0;
+  return p.weight_format != kFormatE2m1Ue8m0 && !has_linear_scales(p) && p.k % kScaleTileK == 0;
+}
+
+// Whether the entry for linear scales has code for them, if the tile has such an entry.
+bool has_linear_operands(const Sm90Params& p) {
+  return p.weight_format == kFormatNvfp4 && has_linear_scales(p) && p.k % kScaleTileK == 0;
 }
 
 // Units need no code for linear scales, or for any K.
@@ -554,7 +562,10 @@ Operation operation(const Plan& plan, const KernelParams& params) {
                        (kind == kEpilogueColumns || kind == kEpilogueScaled);
     return plain ? kOperation_gated_plain : kOperation_gated;
   }
-  if (!has_plain_operands(p)) return kOperation_any;
+  if (!has_plain_operands(p)) {
+    const bool linear = has_linear_operands(p) && kind < kEpilogueGeneral;
+    return linear && plan.variant->has(kOperation_linear) ? kOperation_linear : kOperation_any;
+  }
   if (kind == kEpilogueScaled) {
     return plan.variant->has(kOperation_scaled) ? kOperation_scaled : kOperation_any;
   }

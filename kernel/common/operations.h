@@ -16,6 +16,7 @@ enum Operation : uint32_t {
   kOperation_scaled,
   // Products that are plain except for C, an activation or maxima.
   kOperation_fields,
+  kOperation_linear,  // products that are plain but for linear scales of NVFP4 operands
   kOperation_mxfp4,          // plain products with MXFP4 weights
   kOperation_grouped,        // grouped products
   kOperation_grouped_plain,  // plain grouped products
@@ -44,6 +45,7 @@ constexpr bool is_of_packed(uint32_t operation) {
 #define NVFP4_SUFFIX_invariant _invariant
 #define NVFP4_SUFFIX_scaled _scaled
 #define NVFP4_SUFFIX_fields _fields
+#define NVFP4_SUFFIX_linear _linear
 #define NVFP4_SUFFIX_mxfp4 _mxfp4
 #define NVFP4_SUFFIX_grouped _grouped
 #define NVFP4_SUFFIX_grouped_plain _grouped_plain

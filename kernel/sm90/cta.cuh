@@ -156,12 +156,14 @@ __device__ bool has_row_terms(const Sm90Params& p) {
   return has_columns_terms<Tile>(p) && p.epilogue.a_scale_per_row != 0;
 }
 template <typename Tile>
+constexpr bool kTakesLinear = Tile::kLinear || !Tile::kPlain;
+template <typename Tile>
 __device__ bool has_linear_weight_scales(const Sm90Params& p) {
-  return !Tile::kPlain && !Tile::kPacked && p.weight_scales_linear != 0;
+  return kTakesLinear<Tile> && !Tile::kPacked && p.weight_scales_linear != 0;
 }
 template <typename Tile>
 __device__ bool has_linear_token_scales(const Sm90Params& p) {
-  return !Tile::kPlain && p.token_scales_linear != 0;
+  return kTakesLinear<Tile> && p.token_scales_linear != 0;
 }
 // Steps of 64 per tile of weight scales, as a shift: 1 if 32 elements share a scale instead of 16.
 template <typename Tile>

@@ -149,39 +149,40 @@ struct WeightRing {
   uint32_t asked = 0;
 };
 
-// One thread does what start_weights and load_remaining_weights do, for a tile of the list.
+// Waits until a k-block may be requested, as start_weights and load_remaining_weights do.
+template <typename Tile>
+__device__ void await_stage(const Cta90<Tile>& cta, WeightRing<Tile>& ring) {
+  if (Tile::kStagesFirst < Tile::kStagesAhead && ring.asked == Tile::kStagesFirst) {
+    ptx::griddepcontrol_wait();  // see kStagesFirst
+  }
+  if (ring.asked >= Tile::kStagesAhead) {
+    ptx::mbarrier_wait(cta.weights_full(ring.arrived.stage), ring.arrived.parity);
+    ring.arrived.advance();
+  } else {
+    ++ring.asked;
+  }
+  ptx::mbarrier_wait(cta.weights_empty(ring.at.stage), ring.at.parity);
+}
+
+// One thread loads a tile of the list.
 template <typename Tile>
 __device__ void load_weights_of_listed(Cta90<Tile>& cta, WeightRing<Tile>& ring) {
 #pragma unroll 1
   for (uint32_t i = 0; i < cta.count; ++i, ring.at.advance()) {
-    if (Tile::kStagesFirst < Tile::kStagesAhead && ring.asked == Tile::kStagesFirst) {
-      ptx::griddepcontrol_wait();  // see kStagesFirst
-    }
-    if (ring.asked >= Tile::kStagesAhead) {
-      ptx::mbarrier_wait(cta.weights_full(ring.arrived.stage), ring.arrived.parity);
-      ring.arrived.advance();
-    } else {
-      ++ring.asked;
-    }
-    ptx::mbarrier_wait(cta.weights_empty(ring.at.stage), ring.at.parity);
+    await_stage(cta, ring);
     load_stage(cta, i, ring.at.stage);
   }
   if (k_ends_inside_step<Tile>(cta.p)) cta.k_tail_parity ^= 1;
 }
 
-// The same by all lanes, for linear scales of weights.
+// All lanes do, for linear scales of weights.
 template <typename Tile>
 __device__ void load_linear_weights_of_listed(const Cta90<Tile>& cta, WeightRing<Tile>& ring,
                                               bool leads, uint32_t lane) {
 #pragma unroll 1
   for (uint32_t i = 0; i < cta.count; ++i, ring.at.advance()) {
-    if (kGroupsShareSlots<Tile> && ring.asked++ >= kLinearStagesAhead<Tile>) {
-      ptx::mbarrier_wait(cta.weights_full(ring.arrived.stage), ring.arrived.parity);
-      ring.arrived.advance();
-    }
-    ptx::mbarrier_wait(cta.weights_empty(ring.at.stage), ring.at.parity);
-    if (leads) load_codes(cta, i, ring.at.stage);
-    load_linear_scales(cta, i, ring.at.stage, lane);
+    await_stage(cta, ring);
+    load_linear_stage(cta, i, ring.at.stage, leads, lane);
   }
 }
 

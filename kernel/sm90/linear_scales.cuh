@@ -15,31 +15,56 @@
 
 namespace nvfp4 {
 
-// Copies the four scales of a tile's row to shared memory. It copies asynchronously if rows begin
-// at multiples of four bytes. Otherwise it copies byte by byte, with zeros beyond K, where codes
-// are zero, too. `there` is the number of scales that belong to an element.
-__device__ inline void copy_four_scales(uint32_t to, const uint8_t* from, int32_t there,
-                                        bool words) {
-  if (words) {
-    ptx::cp_async_4_if(to, from, there > 0);
-    return;
-  }
+// Copies the four scales of a tile's row byte by byte, for rows that begin anywhere, with zeros
+// beyond K, where codes are zero, too. `there` is the number of scales that belong to an element.
+__device__ inline void copy_four_scales(uint32_t to, const uint8_t* from, int32_t there) {
   uint32_t bytes[4];
 #pragma unroll
   for (int32_t b = 0; b < 4; ++b) bytes[b] = ptx::ld_global_u8_if(from + b, b < there);
   ptx::st_shared_b32(to, bytes[0] | bytes[1] << 8 | bytes[2] << 16 | bytes[3] << 24);
 }
 
+// Offset of a row in its tile of scales. `row` is a multiple of 32 and at most 7 more, so that each
+// further row is at a constant distance.
+__device__ constexpr uint32_t place_of_row(uint32_t row) {
+  return scale_lane(row) + scale_band(row % kScaleTileRows);
+}
+
 // A lane copies four scales of every eighth row of a stage, from tile lane % 4. They belong to 64
-// or 128 elements. The rows are those of B.
+// or 128 elements. The rows are those of B. One warp copies for all consumers, so the loop must not
+// take longer than the copies. Wide tiles have no registers for the addresses of all of them.
+template <typename Tile>
+__device__ void copy_linear_words(const uint8_t* from, uint32_t to, int32_t rows,
+                                  uint32_t row_bytes) {
+#pragma unroll(Tile::kBlockSums ? 8 : 4)
+  for (int32_t copy = 0; copy < static_cast<int32_t>(Tile::kColumnsOfD); copy += 8) {
+    ptx::cp_async_4_if(to + place_of_row(copy), from + static_cast<uint64_t>(copy) * row_bytes,
+                       copy < rows);
+  }
+}
+
+// The same if rows do not begin at multiples of four bytes. `there` is the number of scales.
+template <typename Tile>
+__device__ void copy_linear_bytes(const uint8_t* from, uint32_t to, int32_t rows,
+                                  uint32_t row_bytes, int32_t there) {
+#pragma unroll 1
+  for (int32_t copy = 0; copy < static_cast<int32_t>(Tile::kColumnsOfD); copy += 8) {
+    copy_four_scales(to + place_of_row(copy), from, copy < rows ? there : 0);
+    from += 8 * row_bytes;
+  }
+}
+
+// From row `row` of B on.
 template <typename Tile>
 __device__ void copy_linear_rows(const Sm90Params& p, const uint8_t* from, uint32_t to,
                                  uint32_t row, uint32_t row_bytes, int32_t scales, bool words) {
-#pragma unroll 1
-  for (uint32_t copy = 0; copy < Tile::kColumnsOfD; copy += 8, from += 8 * row_bytes) {
-    const uint32_t place = (row + copy) % kScaleTileRows;  // in the 128x4 tile
-    const int32_t there = row + copy < p.n ? scales : 0;
-    copy_four_scales(to + scale_lane(place) + scale_band(place), from, there, words);
+  static_assert(Tile::kColumnsOfD % 32 == 0);
+  const int32_t rows = scales > 0 ? static_cast<int32_t>(p.n - row) : 0;  // that have such scales
+  to += place_of_row(row);
+  if (words) {
+    copy_linear_words<Tile>(from, to, rows, row_bytes);
+  } else {
+    copy_linear_bytes<Tile>(from, to, rows, row_bytes, scales);
   }
 }
 
@@ -49,7 +74,7 @@ __device__ void load_linear_scales(const Cta90<Tile>& cta, uint32_t i, uint32_t 
   const Sm90Params& p = cta.p;
   const uint32_t shift = log2_steps_per_scale_tile<Tile>(p);
   const uint32_t row_bytes = p.k / 16 >> shift;
-  const bool words = row_bytes % 4 == 0;
+  const bool words = Tile::kLinear || row_bytes % 4 == 0;
   const uint32_t row = cta.tile.weight_tile * Tile::kColumnsOfD + lane / 4;
   const uint32_t tiles = Tile::kSteps >> shift;  // tiles of a stage
   const uint32_t block = (cta.block(i) * tiles + lane % 4) * 4;
@@ -69,45 +94,46 @@ __device__ void load_linear_scales(const Cta90<Tile>& cta, uint32_t i, uint32_t 
   }
 }
 
-// Loads only the codes of a k-block, if its scales are linear.
 template <typename Tile>
-__device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
-  const uint32_t bar = cta.weights_full(at);
-  ptx::mbarrier_arrive_expect_tx(bar, Tile::kWeightBytes);
-  if constexpr (Tile::kGated) return load_gated_codes(cta, i, at, bar);
-  ptx::cp_async_bulk_tensor_3d(cta.weights(at), &cta.p.weights, cta.block(i) * (Tile::kK / 2),
-                               cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar,
-                               ptx::kEvictFirst);
+__device__ void load_linear_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at, bool leads,
+                                  uint32_t lane) {
+  if (leads) load_codes(cta, i, at);
+  load_linear_scales(cta, i, at, lane);
 }
 
-// Limits how many k-blocks are requested beyond those that have arrived. If consumer groups share
-// the stages of the ring, a group must not wait for the next k-block of a stage before the current
-// one has arrived: a barrier shows only the parity of its phase, so that wait would return at once
-// (wide/tile.h). If the number of groups divides the ring, every group returns to its own stages.
-template <typename Tile>
-constexpr bool kGroupsShareSlots = Tile::kStages % Tile::kGroups != 0;
-template <typename Tile>
-constexpr uint32_t kLinearStagesAhead = Tile::kStages - Tile::kGroups;
-
-// Replaces the first loads of start_weights and load_remaining_weights. Every lane waits before it
+// The scales of the k-blocks whose codes start_weights has requested. Every lane waits before it
 // reads.
 template <typename Tile>
-__device__ void load_linear_stages(Cta90<Tile> cta, bool leads, uint32_t lane) {
+__device__ void start_linear_scales(const Cta90<Tile>& cta, uint32_t lane) {
   if (cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
+#pragma unroll 1
+  for (uint32_t i = 0; i < min(Tile::kStagesFirst, cta.count); ++i) {
+    load_linear_scales(cta, i, i, lane);
+  }
+}
+
+// load_remaining_weights by all lanes.
+template <typename Tile>
+__device__ void load_remaining_linear(Cta90<Tile> cta, bool leads, uint32_t lane) {
   RingPosition<Tile::kStages> arrived, at;
+  uint32_t i = min(Tile::kStagesAhead, cta.count);
+  if constexpr (Tile::kStagesFirst < Tile::kStagesAhead) {
+    ptx::griddepcontrol_wait();  // see kStagesFirst
+#pragma unroll 1
+    for (uint32_t first = Tile::kStagesFirst; first < i; ++first) {
+      load_linear_stage(cta, first, first, leads, lane);
+    }
+  }
+  at.stage = i;
   at.parity = 1;  // the first round finds every stage empty
-  uint32_t asked = 0;
   for (;;) {
 #pragma unroll 1
-    for (uint32_t i = 0; i < cta.count; ++i, at.advance()) {
-      if (kGroupsShareSlots<Tile> && asked++ >= kLinearStagesAhead<Tile>) {
-        ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
-        arrived.advance();
-      }
+    for (; i < cta.count; ++i, arrived.advance(), at.advance()) {
+      ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
       ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
-      if (leads) load_codes(cta, i, at.stage);
-      load_linear_scales(cta, i, at.stage, lane);
+      load_linear_stage(cta, i, at.stage, leads, lane);
     }
+    i = 0;
     if (take_next_piece(cta)) continue;
     const uint32_t next = next_tile<Tile>(cta.p, cta.index);
     if (next == kNoTile) return;

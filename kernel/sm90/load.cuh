@@ -142,10 +142,22 @@ __device__ void load_stage(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
   }
 }
 
-// 0 if all lanes of the warp copy scales.
+// Loads only the codes of a k-block, if its scales are linear.
 template <typename Tile>
-__device__ uint32_t first_stages(const Cta90<Tile>& cta) {
-  return has_linear_weight_scales<Tile>(cta.p) ? 0 : min(Tile::kStagesFirst, cta.count);
+__device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
+  const uint32_t bar = cta.weights_full(at);
+  ptx::mbarrier_arrive_expect_tx(bar, Tile::kWeightBytes);
+  if constexpr (Tile::kGated) return load_gated_codes(cta, i, at, bar);
+  ptx::cp_async_bulk_tensor_3d(cta.weights(at), &cta.p.weights, cta.block(i) * (Tile::kK / 2),
+                               cta.tile.weight_tile * Tile::kWeights, cta.tile.batch, bar,
+                               ptx::kEvictFirst);
+}
+
+// One of the first k-blocks. All lanes copy its scales later if they are linear.
+template <typename Tile>
+__device__ void load_first_stage(const Cta90<Tile>& cta, uint32_t i) {
+  if (has_linear_weight_scales<Tile>(cta.p)) return load_codes(cta, i, i);
+  load_stage(cta, i, i);
 }
 
 // Runs before anything else in the CTA: the first loads are issued as soon as their barriers exist.
@@ -163,7 +175,7 @@ __device__ void start_weights(const Cta90<Tile>& cta) {
   note_clock(kClock_first_load);
   if (cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
 #pragma unroll 1
-  for (uint32_t i = 0; i < first_stages(cta); ++i) load_stage(cta, i, i);
+  for (uint32_t i = 0; i < min(Tile::kStagesFirst, cta.count); ++i) load_first_stage(cta, i);
   init_stage_barriers(cta, Tile::kStagesFirst, Tile::kStages);
   init_other_barriers(cta);
   publish_barriers();

@@ -45,6 +45,12 @@ struct Sm90Invariant : Sm90Plain<Tile> {
   static_assert(Tile::kWholeSums && Tile::kTokens == 128, "registers for twice the sums");
 };
 
+// The same for NVFP4 operands of which one or both have linear scales.
+template <typename Tile>
+struct Sm90Linear : Sm90Plain<Tile> {
+  static constexpr bool kLinear = true;
+};
+
 // The same for weights in MXFP4, where tokens are bf16. The entry for every product takes such
 // weights too, with everything that a plain product does not have.
 template <typename Tile>
@@ -125,6 +131,8 @@ template <typename Tile>
 using Sm90_scaled = Sm90Scaled<Tile>;
 template <typename Tile>
 using Sm90_fields = Sm90Fields<Tile>;
+template <typename Tile>
+using Sm90_linear = Sm90Linear<Tile>;
 template <typename Tile>
 using Sm90_mxfp4 = Sm90Mxfp4<Tile>;
 template <typename Tile>

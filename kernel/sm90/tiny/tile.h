@@ -52,6 +52,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr bool kAddsOwnParts = false;
   static constexpr bool kSeveralTiles = true;
   static constexpr bool kPlain = false;
+  static constexpr bool kLinear = false;
   static constexpr bool kMxfp4 = false;
   static constexpr bool kScaledD = false;
   static constexpr bool kFields = false;

@@ -125,6 +125,7 @@ struct Sm90WideTile : RowOfTile {
   static constexpr uint32_t kDecodingWarps = kDecodesTokens ? 3 : 0;
 
   static constexpr bool kPlain = false;
+  static constexpr bool kLinear = false;
   static constexpr bool kMxfp4 = false;
   static constexpr bool kScaledD = false;
   static constexpr bool kFields = false;
@@ -249,8 +250,7 @@ struct Sm90WideTile : RowOfTile {
   // the same group. A group has used a k-block by the time that the first kGroups + kStagesAhead
   // k-blocks before its next one have arrived.
   static_assert(kGroups == 1 || kSlots % (kSlotsPerStage * kGroups) == 0);
-  // Both loops that fill the ring respect this: load_remaining_weights by kStagesAhead,
-  // load_linear_stages by kLinearStagesAhead.
+  // All loops that fill the ring respect this by kStagesAhead.
   static_assert(kGroups == 1 || kStages >= kGroups + kStagesAhead);
   static_assert(kSubTileBytes % kSwizzlePatternBytes == 0 &&
                     kWeightBytes % kSwizzlePatternBytes == 0,

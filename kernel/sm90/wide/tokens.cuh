@@ -67,7 +67,7 @@ struct WideTokens {
   // that is not a multiple of 32, whose last 16 bytes exist only in half. Loads of both sizes go to
   // the same registers, so the second would wait for the first.
   __device__ void load(uint32_t i, Tasks& tasks) {
-    if (Tile::kPlain || (!has_linear_token_scales<Tile>(cta.p) && cta.p.k % 32 == 0)) {
+    if (!kTakesLinear<Tile> || (!has_linear_token_scales<Tile>(cta.p) && cta.p.k % 32 == 0)) {
       load_pieces<false>(i, tasks);
     } else {
       load_pieces<true>(i, tasks);
