@@ -299,8 +299,9 @@ enum {
  * format describes B alone if A is fp16 or bf16 (a_type). Formats with UE8M0 scales are supported
  * by the reference in all cases, and by kernels
  *   on 10.x                 with a quantized A or a bf16 A
- *   on 9.0                  with a quantized A or a bf16 A. A quantized A is decoded to bf16 in the
- *                           workspace on every call; elements of 2^128 and more become infinite.
+ *   on 9.0                  with a quantized A or a bf16 A. Unless the tile has at most 4 tokens,
+ *                           a quantized A is decoded to bf16 in the workspace on every call;
+ *                           elements of 2^128 and more then become infinite.
  *   on other GPUs from 8.0  with a bf16 A
  * Anything else is refused as NOT_SUPPORTED. */
 enum {
@@ -721,8 +722,8 @@ NVFP4_API nvfp4_status nvfp4_gemm_supported(const nvfp4_gemm_desc *desc,
 
 /* Bytes of workspace that the problem needs on a device of that compute capability, exactly:
  *   quantized tokens on 10.x     for linear scales converted to 128x4
- *   quantized tokens on 9.0      for the decoded tokens, if A has UE8M0 scales, or if the tile is
- *                                large and a_packing NONE
+ *   quantized tokens on 9.0      for the decoded tokens, if A has UE8M0 scales and the tile more
+ *                                than 4 tokens, or if the tile is large and a_packing NONE
  *   K partitions                 for their sums, in four cases: a variant "/even"; batch_invariant
  *                                with large tiles on 9.0; a 16-bit A on any GPU except 9.0; every
  *                                product on 12.x

@@ -92,6 +92,7 @@ Work work_of(const nvfp4_gemm_desc& desc, const Variant& v) {
   const int64_t block = packed ? v.packed_clocks : v.stage_clocks;
   int64_t once = v.workspace_tokens && !has_packed_tokens(desc) ? kTokenKernelClocks : 0;
   if (packed && is_for_few(v)) once += kPackedOfFewClocks;
+  if (takes_decoded(v, desc)) once += kDecodeClocks;
   return {block + missing_rows(desc, v) * kMissingRowClocks, once};
 }
 
@@ -411,7 +412,6 @@ Clocks predict(const nvfp4_gemm_desc& desc, const Plan& plan) {
                                   {split, plan.whole}, plan.arch());
   all.ctas += clocks_of_several_gated(desc, v);
   all.stages += std::max<int64_t>(kCtaClocks + clocks_of_weights(desc, plan.arch()) - all.all(), 0);
-  if (plan.a_halves_bytes > 0) all.ctas += kDecodeClocks;
   all.sums += sm90_epilogue_clocks(desc, plan.arch(), choice);
   return all;
 }

@@ -17,7 +17,8 @@ enum Operation : uint32_t {
   // Products that are plain except for C, an activation or maxima.
   kOperation_fields,
   kOperation_linear,  // products that are plain but for linear scales of NVFP4 operands
-  kOperation_mxfp4,          // plain products with MXFP4 weights
+  // Plain products with MXFP4 weights; tiles of quantized tokens take such tokens with them.
+  kOperation_mxfp4,
   kOperation_grouped,        // grouped products
   kOperation_grouped_plain,  // plain grouped products
   kOperation_gated,          // gated products

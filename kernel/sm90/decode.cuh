@@ -16,6 +16,7 @@ namespace nvfp4 {
 // The factor that undoes the scaling of both operands.
 constexpr float kSumScale = 16384.0f;
 constexpr float kBlockSumScale = 16384.0f * 16384.0f * 4.0f;  // tiny tiles
+constexpr float kUe8m0BlockSumScale = 512.0f;                 // with UE8M0 scales
 constexpr float kWeightScale = 128.0f;                        // for 16-bit tokens
 constexpr float kUe8m0WeightScale = 4.0f;                     // and UE8M0 weight scales
 

@@ -20,9 +20,11 @@ constexpr float kDecodingScale = Tile::kBlockSums       ? kBlockSumScale
                                  : Tile::kNaturalTokens ? kWeightScale
                                                         : kSumScale;
 template <typename Tile>
+constexpr float kUe8m0DecodingScale = Tile::kBlockSums ? kUe8m0BlockSumScale : kUe8m0WeightScale;
+template <typename Tile>
 __device__ float decoding_scale(const Sm90Params& p) {
-  if (Tile::kMxfp4) return kUe8m0WeightScale;
-  if (kTakesUe8m0<Tile> && p.weight_format != kFormatNvfp4) return kUe8m0WeightScale;
+  if (Tile::kMxfp4) return kUe8m0DecodingScale<Tile>;
+  if (kTakesUe8m0<Tile> && p.weight_format != kFormatNvfp4) return kUe8m0DecodingScale<Tile>;
   return kDecodingScale<Tile>;
 }
 

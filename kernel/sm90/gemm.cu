@@ -545,6 +545,15 @@ __device__ void tiny_token_warp(const Cta90<Tile>& cta, uint32_t number, uint32_
   tokens.run();
 }
 
+template <typename Format, typename Tile>
+__device__ void tiny_token_role(const Cta90<Tile>& cta, uint32_t number, uint32_t lane) {
+  if (has_linear_token_scales<Tile>(cta.p)) {
+    tiny_token_warp<TinyTokens<Tile, Format, true>>(cta, number, lane);
+  } else {
+    tiny_token_warp<TinyTokens<Tile, Format, false>>(cta, number, lane);
+  }
+}
+
 template <typename Tile>
 __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   if (warp < Tile::kConsumerWarps) {
@@ -560,10 +569,10 @@ __device__ void tiny_roles(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane)
     weight_warp(cta, lane);
   } else {
     const uint32_t number = warp - Tile::kFirstTokenWarp;
-    if (!has_linear_token_scales<Tile>(cta.p)) {
-      tiny_token_warp<TinyTokens<Tile, false>>(cta, number, lane);
+    if (has_ue8m0_scales<Tile>(cta.p)) {
+      tiny_token_role<TinyUe8m0>(cta, number, lane);
     } else {
-      tiny_token_warp<TinyTokens<Tile, true>>(cta, number, lane);
+      tiny_token_role<TinyNvfp4>(cta, number, lane);
     }
   }
 }

@@ -51,8 +51,9 @@ struct Sm90Linear : Sm90Plain<Tile> {
   static constexpr bool kLinear = true;
 };
 
-// The same for weights in MXFP4, where tokens are bf16. The entry for every product takes such
-// weights too, with everything that a plain product does not have.
+// The same for weights in MXFP4, where tokens are bf16, or for weights and tokens in MXFP4. The
+// entry for every product takes such weights too, with everything that a plain product does not
+// have.
 template <typename Tile>
 struct Sm90Mxfp4 : Sm90Plain<Tile> {
   static constexpr bool kMxfp4 = true;

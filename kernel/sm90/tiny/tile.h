@@ -43,7 +43,7 @@ struct Sm90TinyTile : Sm90TinyRow<kTokensPerTile> {
   static constexpr uint32_t kSteps = kK / kScaleTileK;
   static constexpr bool kWorkspaceTokens = false;
   static constexpr bool kNaturalTokens = false;
-  static constexpr bool kUe8m0Weights = false;
+  static constexpr bool kUe8m0Weights = true;
   static constexpr uint32_t kMaxSplit = 8;
   static constexpr bool kBlockSums = true;
   static constexpr bool kPushesSums = true;

@@ -25,6 +25,7 @@
 #include "kernel/sm90/descriptor.h"
 #include "kernel/sm90/epilogue.cuh"
 #include "kernel/sm90/sums/add.cuh"
+#include "kernel/sm90/tiny/formats.cuh"
 
 namespace nvfp4 {
 
@@ -43,19 +44,32 @@ __device__ inline uint32_t tiny_row(uint32_t warp, uint32_t lane) {
 // Addresses that a lane reads in stage 0.
 struct TinyLane {
   uint32_t codes, scales, first_scales, factors;
-  uint32_t scale_bytes;  // selects the block's scales of two chunks
+  uint32_t scale_bytes[2];  // select the scales of two chunks, in an even and in an odd unit
+  bool of_32;               // elements to a scale
 };
 
-template <typename Tile>
+// A lane multiplies a block of chunks 2 (c % 2) and the next one. They belong to the half's step of
+// 64 number c % 2, whose four scales have a tile of their own, or two bytes of the half's tile if
+// 32 elements share a scale.
+template <typename Format, typename Tile>
 __device__ TinyLane tiny_lane(const Cta90<Tile>& cta, uint32_t warp, uint32_t lane) {
   const uint32_t c = lane % 4;
   const uint32_t row = tiny_row(warp, lane);
   const uint32_t first = cta.tile.weight_tile * Tile::kColumnsOfD % kScaleTileRows;
   const uint32_t scales = cta.scales(0) + scale_lane(row) + scale_band(first);
+  const bool of_32 = Format::kUe8m0 && log2_steps_per_scale_tile<Tile>(cta.p) != 0;
   const auto keep = [&](uint32_t value) { return __shfl_sync(0xFFFFFFFF, value, lane); };
+  const auto select = [&](uint32_t unit) {
+    if (of_32) return c % 2 == 0 ? Format::kScales01 : Format::kScales23;
+    const uint32_t block = Tile::kTokenColumns == 8 ? c / 2 : unit;
+    return block == 0 ? Format::kScales02 : Format::kScales13;
+  };
   return {keep(cta.weights(0) + row * (Tile::kK / 2) + (c ^ row % 8) * 16),
-          keep(scales + c % 2 * kScaleTileBytes), keep(scales),
-          keep(cta.smem + Tile::kFactorsAt + 4 * c), keep(c / 2 == 0 ? 0x4420 : 0x4431)};
+          keep(scales + (of_32 ? 0 : c % 2 * kScaleTileBytes)),
+          keep(scales),
+          keep(cta.smem + Tile::kFactorsAt + 4 * c),
+          {keep(select(0)), keep(select(1))},
+          of_32};
 }
 
 // Half a k-block: codes and scale words of both rows.
@@ -64,14 +78,15 @@ struct TinyRows {
   uint2 scales;
 };
 
-template <typename Tile>
+template <typename Tile, typename Format>
 __device__ TinyRows load_half(const TinyLane& at, uint32_t stage, uint32_t half, bool beyond_k) {
   TinyRows rows;
   const uint32_t codes = (at.codes + stage * Tile::kWeightBytes) ^ half * 64;
   rows.codes[0] = ptx::ld_shared_v4_b32(codes);
   rows.codes[1] = ptx::ld_shared_v4_b32(codes + 32 * Tile::kK / 2);
   // Steps beyond K have zero codes (filled by TMA) and no scales, so any scales will do.
-  const uint32_t scales = (beyond_k ? at.first_scales : at.scales + half * 2 * kScaleTileBytes) +
+  const uint32_t tiles = at.of_32 ? half : half * 2;
+  const uint32_t scales = (beyond_k ? at.first_scales : at.scales + tiles * kScaleTileBytes) +
                           stage * Tile::kScaleBytes;
   if constexpr (Tile::kGated) {
     rows.scales =
@@ -79,6 +94,8 @@ __device__ TinyRows load_half(const TinyLane& at, uint32_t stage, uint32_t half,
   } else {
     rows.scales = ptx::ld_shared_v2_b32(scales);
   }
+  // The upper two bytes of the first tile's words may be beyond K, too, and any one may be NaN.
+  if (Format::kUe8m0 && beyond_k) rows.scales = make_uint2(0, 0);
   return rows;
 }
 
@@ -109,52 +126,53 @@ __device__ void issue_unit(const Cta90<Tile>& cta, const TinyRows& rows, uint32_
 }
 
 // sums += the unit's sums of blocks times both scales.
-template <typename Tile>
+template <typename Tile, typename Format>
 __device__ void add_unit(const TinyLane& at, const TinyRows& rows, uint32_t stage, uint32_t unit,
                          const float (&d)[Tile::kColumns / 2], TinySums<Tile>& sums) {
-  uint32_t selector = at.scale_bytes;
-  if (Tile::kTokenColumns == 4) selector = unit % 2 == 0 ? 0x4420 : 0x4431;
-  const uint32_t scales[2] = {decode_scale_pair_as_is(__byte_perm(rows.scales.x, 0, selector)),
-                              decode_scale_pair_as_is(__byte_perm(rows.scales.y, 0, selector))};
+  uint32_t selector = at.scale_bytes[unit % 2];
+  if (!Format::kUe8m0 && Tile::kTokenColumns == 4) {
+    selector = unit % 2 == 0 ? Format::kScales02 : Format::kScales13;
+  }
+  const uint32_t scales[2] = {Format::weight_factors(rows.scales.x, selector),
+                              Format::weight_factors(rows.scales.y, selector)};
 #pragma unroll
   for (uint32_t n = 0; n < Tile::kColumns / 8; ++n) {
     const uint32_t token = ptx::ld_shared_b32(at.factors + stage * Tile::kFactorBytes +
                                               (unit * Tile::kColumns + 8 * n) * 2);
 #pragma unroll
     for (uint32_t r = 0; r < 2; ++r) {
-      const float2 factor = ptx::cvt_f32_f16_pair(ptx::mul_rn_f16x2(scales[r], token));
-      sums[r][n] = __fmaf_rn(d[4 * n + 2 * r], factor.x, sums[r][n]);
-      sums[r][n] = __fmaf_rn(d[4 * n + 2 * r + 1], factor.y, sums[r][n]);
+      sums[r][n] =
+          Format::add(sums[r][n], d[4 * n + 2 * r], d[4 * n + 2 * r + 1], scales[r], token);
     }
   }
 }
 
 // Unit u's wgmmas run while unit u + 1 is decoded.
-template <typename Tile>
+template <typename Format, typename Tile>
 __device__ void multiply_tiny_stage(const Cta90<Tile>& cta, const TinyLane& at, uint32_t stage,
                                     const bool (&beyond_k)[2], TinySums<Tile>& sums) {
   constexpr uint32_t kPerHalf = Tile::kUnits / 2;
-  const TinyRows rows[2] = {load_half<Tile>(at, stage, 0, beyond_k[0]),
-                            load_half<Tile>(at, stage, 1, beyond_k[1])};
+  const TinyRows rows[2] = {load_half<Tile, Format>(at, stage, 0, beyond_k[0]),
+                            load_half<Tile, Format>(at, stage, 1, beyond_k[1])};
   float d[2][Tile::kColumns / 2];
 #pragma unroll
   for (uint32_t u = 0; u < Tile::kUnits; ++u) {
     issue_unit(cta, rows[u / kPerHalf], stage, u, d[u % 2]);
     if (u > 0) {
       ptx::wgmma_wait_group<1>();
-      add_unit<Tile>(at, rows[(u - 1) / kPerHalf], stage, u - 1, d[(u - 1) % 2], sums);
+      add_unit<Tile, Format>(at, rows[(u - 1) / kPerHalf], stage, u - 1, d[(u - 1) % 2], sums);
     }
   }
   ptx::wgmma_wait_group<0>();
-  add_unit<Tile>(at, rows[1], stage, Tile::kUnits - 1, d[(Tile::kUnits - 1) % 2], sums);
+  add_unit<Tile, Format>(at, rows[1], stage, Tile::kUnits - 1, d[(Tile::kUnits - 1) % 2], sums);
 }
 
 // Group g's k-blocks: g, g + kGroups, .. of a tile whose first k-block is the CTA's k-block
 // `first`.
-template <typename Tile>
-__device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t first, uint32_t warp, uint32_t lane,
-                              TinySums<Tile>& sums) {
-  const TinyLane at = tiny_lane(cta, warp, lane);
+template <typename Format, typename Tile>
+__device__ void multiply_tiny_as(const Cta90<Tile>& cta, uint32_t first, uint32_t warp,
+                                 uint32_t lane, TinySums<Tile>& sums) {
+  const TinyLane at = tiny_lane<Format>(cta, warp, lane);
   const uint32_t group = warp / 4;
   const uint32_t last = cta.count - 1;
   const uint32_t step = lane % 2, steps = cta.steps(last);
@@ -169,11 +187,27 @@ __device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t first, uint32_t w
     note_stage(cta, i);
     // As in multiply.cuh: an arrival right after the loads would overtake some of them.
     if (i != group) ptx::mbarrier_arrive(cta.weights_empty(before));  // each lane for itself
-    multiply_tiny_stage(cta, at, ring.stage, beyond_k, sums);
+    multiply_tiny_stage<Format>(cta, at, ring.stage, beyond_k, sums);
     before = ring.stage;
   }
   if (group < cta.count) ptx::mbarrier_arrive(cta.weights_empty(before));  // for the next tile
   if (lane == 0) note_last_clock(kClock_last_commit);
+}
+
+// Whether the operands have UE8M0 scales. An entry for plain products takes such or none.
+template <typename Tile>
+__device__ bool has_ue8m0_scales(const Sm90Params& p) {
+  return Tile::kMxfp4 || (kTakesUe8m0<Tile> && p.weight_format != kFormatNvfp4);
+}
+
+template <typename Tile>
+__device__ void multiply_tiny(const Cta90<Tile>& cta, uint32_t first, uint32_t warp, uint32_t lane,
+                              TinySums<Tile>& sums) {
+  if (has_ue8m0_scales<Tile>(cta.p)) {
+    multiply_tiny_as<TinyUe8m0>(cta, first, warp, lane, sums);
+  } else {
+    multiply_tiny_as<TinyNvfp4>(cta, first, warp, lane, sums);
+  }
 }
 
 // Place of the first partial sums of an unsplit tile. There are two such places, after those for

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The token warps of a tiny tile on Hopper. They decode packed codes in global memory to the B
-// operands of wgmma, e5m2 with a column per block of 16 (tiny/tiny.cuh), and scales to fp16.
+// operands of wgmma, e5m2 with a column per block of 16 (tiny/tiny.cuh), and scales to factors.
 //
 //   operands  [half][word j][8 columns][16-byte column: even, odd elements][column][chunk] 4 bytes
-//   factors   [unit][column] fp16
+//   factors   [unit][column] fp16, or bf16 of UE8M0 scales
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/decode.cuh"
+#include "kernel/sm90/tiny/formats.cuh"
 #include "kernel/sm90/token_scales.cuh"
 
 namespace nvfp4 {
@@ -25,12 +26,13 @@ struct TinyTask {
 // thread would wait for each load in turn.
 template <bool kLinear>
 __device__ TinyTask load_tiny_task(const Sm90Params& p, uint32_t batch, uint32_t row,
-                                   uint32_t stage, uint32_t lane, bool there) {
-  const uint32_t first = stage * (kSm90StageK / kScaleTileK);
+                                   uint32_t stage, uint32_t lane, uint32_t shift, bool there) {
+  const uint32_t first = stage * (kSm90StageK / kScaleTileK) >> shift;
   const uint8_t* codes = p.token_codes + batch * p.token_batch_bytes + row * p.token_row_bytes +
                          static_cast<uint64_t>(stage) * (kSm90StageK / 2) + lane * 4;
-  const TokenScales at = token_scales_at<kLinear>(p, batch, row, first);
-  const uint8_t* scales = at.first + lane / 4 * at.step_bytes + lane % 4;
+  const TokenScales at = token_scales_at<kLinear>(p, batch, row, first, shift);
+  const uint32_t scale = lane >> shift;
+  const uint8_t* scales = at.first + scale / 4 * at.step_bytes + scale % 4;
   return {ptx::ld_global_b32_if(codes, there && stage * (kSm90StageK / 8) + lane < p.k / 8),
           ptx::ld_global_u8_if(scales,
                                there && lane < 16 && stage * (kSm90StageK / 16) + lane < p.k / 16)};
@@ -42,7 +44,7 @@ __device__ uint32_t column_of(uint32_t token, uint32_t c, uint32_t b) {
   return Tile::kTokenColumns == 8 ? c + 4 * b : c + 4 * token;
 }
 
-template <typename Tile>
+template <typename Format, typename Tile>
 __device__ void write_tiny_task(const Cta90<Tile>& cta, uint32_t stage, uint32_t token,
                                 uint32_t lane, const TinyTask& task) {
   const uint32_t half = lane / 16, c = lane / 4 % 4, j = lane % 4;
@@ -50,7 +52,7 @@ __device__ void write_tiny_task(const Cta90<Tile>& cta, uint32_t stage, uint32_t
   const uint32_t operand = cta.tokens(stage) + (half * 4 + j) * Tile::kOperandBytes +
                            column / 8 * 256 + column % 8 * 16 + 4 * c;
   uint32_t bytes[2];
-  place_bytes(task.codes, bytes);
+  Format::place_tokens(task.codes, bytes);
   ptx::st_shared_b32(operand, bytes[0]);
   ptx::st_shared_b32(operand + 128, bytes[1]);
   if (lane < 16) {
@@ -59,7 +61,7 @@ __device__ void write_tiny_task(const Cta90<Tile>& cta, uint32_t stage, uint32_t
     const uint32_t unit = Tile::kTokenColumns == 8 ? lane / 8 : lane / 8 * 2 + block;
     const uint32_t at = unit * Tile::kColumns + column_of<Tile>(token, chunk, block);
     ptx::st_shared_b16(cta.smem + Tile::kFactorsAt + stage * Tile::kFactorBytes + at * 2,
-                       static_cast<uint16_t>(decode_factor(task.scale)));
+                       static_cast<uint16_t>(Format::token_factor(task.scale)));
   }
 }
 
@@ -75,7 +77,7 @@ __device__ void clear_operands(const Cta90<Tile>& cta, uint32_t thread, uint32_t
   ptx::fence_proxy_async_shared_cta();
 }
 
-template <typename Tile, bool kLinear>
+template <typename Tile, typename Format, bool kLinear>
 struct TinyTokens {
   static constexpr uint32_t kAhead = 2;
   static constexpr uint32_t kWarps = Tile::kTokenWarps;
@@ -90,10 +92,11 @@ struct TinyTokens {
 
   __device__ void load(uint32_t i, Tasks& tasks) {
     const uint32_t first = cta.tile.token_tile * Tile::kTokens;
+    const uint32_t shift = Format::kUe8m0 ? log2_steps_per_scale_tile<Tile>(cta.p) : 0;
 #pragma unroll
     for (uint32_t t = 0; t < Tile::kTokens; ++t) {
       tasks[t] = load_tiny_task<kLinear>(cta.p, cta.tile.batch, first + t, next.at(cta, i), lane,
-                                         i < stages && first + t < cta.p.m);
+                                         shift, i < stages && first + t < cta.p.m);
     }
     next.advance(kWarps, stages_of_k(cta.p));
   }
@@ -101,7 +104,7 @@ struct TinyTokens {
   __device__ void write(uint32_t stage, const Tasks& tasks) const {
 #pragma unroll
     for (uint32_t t = 0; t < Tile::kTokens; ++t) {
-      write_tiny_task(cta, stage, t, lane, tasks[t]);
+      write_tiny_task<Format>(cta, stage, t, lane, tasks[t]);
     }
   }
 
