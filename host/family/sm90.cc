@@ -380,7 +380,17 @@ nvfp4_status count_tokens(const nvfp4_gemm_desc& desc, Plan* plan) {
   return NVFP4_SUCCESS;
 }
 
-nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
+// Apart from the scales of D, the entry for such a D is a plain one.
+bool takes_scaled_entry(const nvfp4_gemm_desc& g, const Plan& plan) {
+  return !plan.gated && !plan.grouped && make_epilogue(g).kind == kEpilogueScaled &&
+         sm90_has_scaled_entry(g, *plan.variant);
+}
+
+nvfp4_status complete(const nvfp4_gemm_desc& desc, Plan* plan) {
+  // That entry has room for codes beside the rings.
+  if (takes_scaled_entry(desc, *plan)) {
+    plan->shared_bytes = plan->variant->entries[kOperation_scaled].shared_bytes;
+  }
   NVFP4_TRY(count_tokens(desc, plan));
   if (plan->even) count_parts(desc, plan);
   if (!plan->grouped && adds_own_parts(desc, plan->arch(), *plan->variant))
@@ -567,7 +577,8 @@ Operation operation(const Plan& plan, const KernelParams& params) {
     return linear && plan.variant->has(kOperation_linear) ? kOperation_linear : kOperation_any;
   }
   if (kind == kEpilogueScaled) {
-    return plan.variant->has(kOperation_scaled) ? kOperation_scaled : kOperation_any;
+    const bool scaled = plan.variant->has(kOperation_scaled) && p.weight_format == kFormatNvfp4;
+    return scaled ? kOperation_scaled : kOperation_any;
   }
   const bool fields = is_of_fields(p.epilogue) && p.weight_format == kFormatNvfp4;
   if (fields && plan.variant->has(kOperation_fields)) return kOperation_fields;
@@ -577,8 +588,9 @@ Operation operation(const Plan& plan, const KernelParams& params) {
 
 // Apart from the scales of D, the entry for such a D is a plain one.
 bool has_fast_scales(const nvfp4_gemm_desc& g, const Plan& plan) {
-  return plan.variant->has(plan.gated ? kOperation_gated_plain : kOperation_scaled) &&
-         !weight_scales(g, plan).linear && !token_scales(g, plan).linear && g.k % kScaleTileK == 0;
+  if (!plan.gated) return sm90_has_scaled_entry(g, *plan.variant);
+  return plan.variant->has(kOperation_gated_plain) && !weight_scales(g, plan).linear &&
+         !token_scales(g, plan).linear && g.k % kScaleTileK == 0;
 }
 
 bool has_fast_fields(const nvfp4_gemm_desc& g, const Plan& plan) {
@@ -593,7 +605,7 @@ constexpr Family make_family() {
   f.adds_own_parts = sm90_adds_own_parts;
   f.takes_even_shares = takes_even_shares;
   f.share_evenly = share_evenly;
-  f.complete = count_workspace;
+  f.complete = complete;
   f.predict = predict;
   f.waits_for_earlier_work = true;
   f.make_params = make_params;

@@ -47,7 +47,7 @@ const Epilogue& epilogue_of(const nvfp4_gemm_desc& g, const Variant& v) {
   }
   if (kind <= kEpilogueF32) return kNone;
   if (v.family != &kFamily_sm90) return kOfFew;
-  if (kind == kEpilogueScaled && v.has(kOperation_scaled)) return kScaled;
+  if (kind == kEpilogueScaled && sm90_has_scaled_entry(g, v)) return kScaled;
   if (format_of_d(g.d_type) != nullptr) return kGeneralScaled;
   if (!has_packed_weights(g) && sm90_has_fast_fields(g, v)) {
     return v.tile_tokens <= 16 ? kFieldsOfFew : kFields;
@@ -82,6 +82,10 @@ bool sm90_adds_own_parts(const nvfp4_gemm_desc& g, const Variant& v) {
   if (!v.has(packed ? kOperation_packed_invariant : kOperation_invariant)) return false;
   if (g.batch_invariant == 0 || is_gated(g) || g.k == 0 || !has_plain_operands(g)) return false;
   return make_epilogue(g).kind < kEpilogueGeneral;
+}
+
+bool sm90_has_scaled_entry(const nvfp4_gemm_desc& g, const Variant& v) {
+  return v.has(kOperation_scaled) && has_plain_operands(g) && !has_packed_weights(g);
 }
 
 bool sm90_gates_groups(const Variant& v) { return v.tile_tokens < 128; }

@@ -10,6 +10,10 @@ namespace nvfp4 {
 // Whether the variant has an entry for such a batch-invariant product.
 bool sm90_adds_own_parts(const nvfp4_gemm_desc& desc, const Variant& variant);
 
+// Whether the variant has an entry for a D with scales of such operands, if such a D is plain
+// otherwise.
+bool sm90_has_scaled_entry(const nvfp4_gemm_desc& desc, const Variant& variant);
+
 // Whether the entry for gated products of groups has the fast epilogue (gates_groups in
 // kernel/sm90/cta.cuh).
 bool sm90_gates_groups(const Variant& variant);

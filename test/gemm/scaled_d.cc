@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // D in E2M1 with generated scales: the bits of quantizing the same product in fp32, by every
 // variant, and nothing written beside them.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "test/gemm/emulator.h"
+#include "test/gemm/shares.h"
 #include "test/gemm/sizes.h"
 #include "tools/harness/device_gemm.h"
 
@@ -148,37 +151,103 @@ TEST_CASE("each variant writes D with scales in the bits of its quantized fp32 p
   }
 }
 
+namespace {
+
+// Those for NVFP4 tokens, on 9.0 those for 16-bit tokens as well, which have such entries there.
+Variants variants_of(const Gpu& gpu) {
+  Variants all = gemm_test::variants();
+  if (gpu.info.major == 9) {
+    for (const gemm_test::HalfVariant& of_halves : gemm_test::half_variants())
+      all.push_back(of_halves.name);
+  }
+  return all;
+}
+
+Problem problem_of(const char* variant, const Shape& shape, uint64_t seed) {
+  const int32_t type = gemm_test::a_type_of(variant);
+  return forced(variant, type == NVFP4_TYPE_NONE
+                             ? make_problem(shape, Data::random, seed)
+                             : support::make_a16_problem(shape, type, Data::random, seed));
+}
+
+// All of a tile's turns and a further tile, which ends inside what a lane stores of a row.
+Problem two_tiles(const char* variant, const Fields& f, uint64_t seed) {
+  const int64_t m = std::min<int64_t>(gemm_test::tile_tokens(variant), 131) + 19;
+  const int64_t n = f.d_type == NVFP4_TYPE_MXFP4 ? 160 : 144;
+  return problem_of(variant, {m, n, 64, 2}, seed);
+}
+
+}  // namespace
+
 TEST_CASE("each variant writes D with scales of what a column has alone", "[scaled_d][tiles]") {
   USE_GPU(gpu);
-  const char* variant = EACH_VARIANT;
+  const Variants variants = variants_of(gpu);
+  const char* variant = GENERATE_REF(from_range(gemm_test::taken(variants)));
   if (!has_fast_scales(gpu, variant)) return;
-  const size_t number = gemm_test::variant_number(variant);
+  const size_t number =
+      size_t(std::find(variants.begin(), variants.end(), variant) - variants.begin());
   for (size_t i = 0; i < 6; ++i) {
-    if (!gemm_test::takes(gpu, variant, i, 6)) continue;
+    if (gpu.small() && !gemm_test::everything() && i != number % 6) continue;
     Fields f = scaled(i);
     if (i % 3 != number / 3 % 3) add_columns_terms(f, number % 2 != 0);
     f.d_ld_gap = i % 2 * 16, f.d_batch_gap = 16;
-    // The last of several tiles of a CTA ends with M and N, inside what a lane stores of a row.
-    const int64_t m = std::min<int64_t>(gemm_test::tile_tokens(variant), 131) + 19;
-    const int64_t n = f.d_type == NVFP4_TYPE_MXFP4 ? 160 : 144;
-    require_chain(gpu, forced(variant, make_problem({m, n, 64, 2}, Data::random, 80 + i)), f);
+    require_chain(gpu, two_tiles(variant, f, 80 + i), f);
   }
 }
 
 TEST_CASE("CTAs that share K write D with scales of what a column has alone", "[scaled_d]") {
   USE_GPU(gpu);
   const Variants variants =
-      gpu.by_family<Variants>({"sm90_64x32x256/2", "sm90_128x64x256/3", "sm90_128x128x256/4"},
+      gpu.by_family<Variants>({"sm90_64x32x256/2", "sm90_128x64x256/3", "sm90_128x128x256/4",
+                               "sm90_bf16_128x128x256/2", "sm90_f16_64x64x256/4"},
                               {"sm100_128x64x256/2", "sm100_128x128x256/4"},
                               {"sm120_64x8x256/2", "sm120_64x32x256/3", "sm120_128x128x128/4"});
   size_t number = 0;
   for (const char* variant : variants) {
     for (size_t i = 0; i < 3; ++i, ++number) {
-      if (gpu.small() && i != number / 3) continue;
+      if (gpu.small() && i != number / 3 % 3) continue;
       Fields f = scaled(number);
       add_columns_terms(f, i % 2 != 0);
-      require_chain(gpu, forced(variant, make_problem({39, 160, 1024, 1}, Data::random, 90)), f);
+      require_chain(gpu, problem_of(variant, {39, 160, 1024, 1}, 90), f);
     }
+  }
+}
+
+TEST_CASE("even shares write D with scales of what a column has alone", "[scaled_d][even]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const int64_t tiles = gemm_test::nominal_sms(gpu) * 5 / 8;
+  const Variants variants = {"sm90_128x128x256/even", "sm90_f16_128x128x256/even",
+                             "sm90_bf16_128x192x256/even"};
+  for (size_t i = 0; i < variants.size(); ++i) {
+    Fields f = scaled(i);
+    add_columns_terms(f, false);
+    require_chain(gpu, problem_of(variants[i], {35, tiles * 128 - 32, 1536}, 91), f);
+  }
+}
+
+TEST_CASE("D with scales from registers whoever is late", "[scaled_d][late]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  const gemm_test::Emulator emulator(gpu.driver);
+  if (!emulator.present()) SKIP_TEST("a GPU has no EMU_LATE");
+  const char* variant = GENERATE("sm90_128x128x256/1", "sm90_bf16_128x192x256/1",
+                                 "sm90_64x32x256/1", "sm90_f16_64x128x256/1");
+  for (const size_t type : {size_t{0}, size_t{1}}) {
+    for (const char* const warps : {"0", "3", "4-7"}) {
+      const gemm_test::Setting late(emulator, "EMU_LATE", warps, "");
+      const Fields f = scaled(type);
+      require_chain(gpu, two_tiles(variant, f, 92), f);
+    }
+  }
+}
+
+// Exponents have the range of bf16, and an entry for NVFP4 weights alone does not decode them.
+TEST_CASE("D with scales of bf16 tokens and weights in other formats", "[scaled_d][a16]") {
+  USE_GPU_OF_FAMILY(gpu, 9);
+  for (const int32_t format : {NVFP4_OPERAND_FORMAT_MXFP4, NVFP4_OPERAND_FORMAT_E2M1_UE8M0}) {
+    const Problem of_nvfp4 = make_problem({35, 96, 256}, Data::random, 93);
+    const Problem p = support::with_a16(with_format(of_nvfp4, format, Data::random, 93),
+                                        NVFP4_TYPE_BF16, Data::random, 93);
+    require_chain(gpu, forced("sm90_bf16_64x32x256", p), scaled(0));
   }
 }
 

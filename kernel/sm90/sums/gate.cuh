@@ -10,7 +10,7 @@
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/epilogue.cuh"
-#include "kernel/sm90/sums/scaled.cuh"
+#include "kernel/sm90/sums/scale_slots.cuh"
 
 namespace nvfp4 {
 
@@ -154,8 +154,20 @@ __device__ void store_gated_four(const Epilogue90<Tile>& out, uint32_t m, const 
   store_scaled_four(p.epilogue, p.d, element, out.batch, m, out.n, true, x);
 }
 
+// Eight codes of each of eight lanes: lane g gets the g-th ones, that of g = 0 in the lowest bits.
+// First halves of a word change place between g and g ^ 4, then bytes, then codes.
+__device__ inline uint32_t transpose_codes(uint32_t own, uint32_t lane) {
+  constexpr uint32_t kLow = 0x0F0F0F0F;
+  uint32_t other = __shfl_xor_sync(kAllLanes, own, 16);
+  own = __byte_perm(own, other, (lane & 16) == 0 ? 0x5410 : 0x3276);
+  other = __shfl_xor_sync(kAllLanes, own, 8);
+  own = __byte_perm(own, other, (lane & 8) == 0 ? 0x6240 : 0x3715);
+  other = __shfl_xor_sync(kAllLanes, own, 4);
+  return (lane & 4) == 0 ? (own & kLow) | (other & kLow) << 4 : (other >> 4 & kLow) | (own & ~kLow);
+}
+
 // Stores D with scales for a warp's eight columns, from n on, and 32 tokens. A lane has column g of
-// the tokens of its slots (scaled.cuh). Two or four neighbouring warps share a block. They exchange
+// eight tokens: slot i is token i/2*8 + 2c + i%2. Two or four neighbouring warps share a block. They exchange
 // their largest magnitudes in `exchange`: 128 bytes per warp, in memory that is no longer read.
 template <typename Tile>
 __device__ void store_gated_columns(const Sm90Params& p, const TileCoordinate& tile,
@@ -169,7 +181,7 @@ __device__ void store_gated_columns(const Sm90Params& p, const TileCoordinate& t
   float largest[8];
 #pragma unroll
   for (uint32_t i = 0; i < 8; ++i) largest[i] = fabsf(x[0][i]);
-  float of_token = largest_of_slots(largest, lane);
+  float of_token = largest_of_slots<EightLanes>(largest, lane);
   ptx::st_shared_f32(exchange + warp * 128 + lane * 4, of_token);
   ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
   for (uint32_t other = 1; other < warps; ++other) {
@@ -177,7 +189,7 @@ __device__ void store_gated_columns(const Sm90Params& p, const TileCoordinate& t
     of_token = max_nan(of_token, __uint_as_float(ptx::ld_shared_b32(at)));
   }
   if (!stores) of_token = 1;  // the value does not matter: it is not stored
-  const ScaleOfD s = scale_slots(e, of_token, t, lane, x);
+  const ScaleOfD s = scale_slots<EightLanes>(e, of_token, t, lane, x);
   const uint32_t codes = transpose_codes(eight_e2m1(x[0]), lane);
   if (stores) {
     const int64_t element = tile.batch * p.d_batch_stride + m * p.d_ld + n;
