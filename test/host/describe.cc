@@ -174,6 +174,26 @@ TEST_CASE("describe says where D with scales has code of its own", "[describe]")
         NVFP4_EPILOGUE_GENERAL);
 }
 
+TEST_CASE("describe says which tokens of 16 bits have D with scales of their own code on 9.0",
+          "[describe]") {
+  nvfp4_gemm_desc g = problem(128, 4096, 4096);
+  g.a_type = NVFP4_TYPE_BF16, g.a_scales = nullptr, g.a_scale_layout = 0;
+  g.a_scales_batch_stride_bytes = 0;
+  g.variant = "sm90_bf16_128x128x256";
+  const int32_t of_halves = described(g, 90, 132).shared_bytes;
+  g.d_type = NVFP4_TYPE_NVFP4, g.d_scale_layout = NVFP4_SCALE_LAYOUT_128X4;
+  const nvfp4_plan_info info = described(g, 90, 132);
+  CHECK(info.epilogue == NVFP4_EPILOGUE_FAST);
+  CHECK(info.shared_bytes == of_halves + 2048);  // codes of a turn
+  g.k -= 16;
+  CHECK(described(g, 90, 132).epilogue == NVFP4_EPILOGUE_GENERAL);
+  CHECK(described(g, 90, 132).shared_bytes == of_halves);
+  g.k += 16, g.operand_format = NVFP4_OPERAND_FORMAT_MXFP4;
+  CHECK(described(g, 90, 132).epilogue == NVFP4_EPILOGUE_GENERAL);
+  g.operand_format = 0, g.variant = "sm90_bf16_64x16x256";
+  CHECK(described(g, 90, 132).epilogue == NVFP4_EPILOGUE_GENERAL);
+}
+
 TEST_CASE("describe says what is shared along K on 9.0 and what the planner predicts",
           "[describe]") {
   const nvfp4_plan_info info = described(problem(1, 64 * 160, 8192), 90, 132);
