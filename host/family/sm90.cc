@@ -380,17 +380,7 @@ nvfp4_status count_tokens(const nvfp4_gemm_desc& desc, Plan* plan) {
   return NVFP4_SUCCESS;
 }
 
-// Apart from the scales of D, the entry for such a D is a plain one.
-bool takes_scaled_entry(const nvfp4_gemm_desc& g, const Plan& plan) {
-  return !plan.gated && !plan.grouped && make_epilogue(g).kind == kEpilogueScaled &&
-         sm90_has_scaled_entry(g, *plan.variant);
-}
-
-nvfp4_status complete(const nvfp4_gemm_desc& desc, Plan* plan) {
-  // That entry has room for codes beside the rings.
-  if (takes_scaled_entry(desc, *plan)) {
-    plan->shared_bytes = plan->variant->entries[kOperation_scaled].shared_bytes;
-  }
+nvfp4_status count_workspace(const nvfp4_gemm_desc& desc, Plan* plan) {
   NVFP4_TRY(count_tokens(desc, plan));
   if (plan->even) count_parts(desc, plan);
   if (!plan->grouped && adds_own_parts(desc, plan->arch(), *plan->variant))
@@ -605,7 +595,7 @@ constexpr Family make_family() {
   f.adds_own_parts = sm90_adds_own_parts;
   f.takes_even_shares = takes_even_shares;
   f.share_evenly = share_evenly;
-  f.complete = complete;
+  f.complete = count_workspace;
   f.predict = predict;
   f.waits_for_earlier_work = true;
   f.make_params = make_params;

@@ -61,18 +61,11 @@ struct Sm90Mxfp4 : Sm90Plain<Tile> {
 };
 
 // A tile in the entry for D with scales, otherwise as plain. With fewer tokens, whose sums are
-// pushed, D is small. Whole sums are turned beside the rings, and so are codes of 32 tokens
-// (sums/scaled.cuh).
+// pushed, D is small.
 template <typename Tile>
 struct Sm90Scaled : Sm90Plain<Tile> {
   static constexpr bool kScaledD = true;
-  static constexpr uint32_t kTurnedBytes = Tile::kConsumerWarps * 512 + 32 * Tile::kColumnsOfD / 2;
-  static constexpr uint32_t kSharedBytes = Tile::kWholeSums && Tile::kRowsBytes < kTurnedBytes
-                                               ? Tile::kRowsAt + kTurnedBytes
-                                               : Tile::kSharedBytes;
-  static_assert(!Tile::kPushesSums && !Tile::kGated);
-  static_assert(kSharedBytes <=
-                kMaxSharedBytes - (Tile::kWorkspaceTokens ? kReservedSharedBytes : 0));
+  static_assert(!Tile::kPushesSums);
 };
 
 // A tile in the entry for D by rows with C, an activation or maxima, otherwise as plain

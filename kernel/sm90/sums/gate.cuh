@@ -163,7 +163,8 @@ __device__ inline uint32_t transpose_codes(uint32_t own, uint32_t lane) {
   other = __shfl_xor_sync(kAllLanes, own, 8);
   own = __byte_perm(own, other, (lane & 8) == 0 ? 0x6240 : 0x3715);
   other = __shfl_xor_sync(kAllLanes, own, 4);
-  return (lane & 4) == 0 ? (own & kLow) | (other & kLow) << 4 : (other >> 4 & kLow) | (own & ~kLow);
+  const bool even = (lane & 4) == 0;
+  return even ? (own & kLow) | (other & kLow) << 4 : (other >> 4 & kLow) | (own & ~kLow);
 }
 
 // Stores D with scales for a warp's eight columns, from n on, and 32 tokens. A lane has column g of
@@ -181,21 +182,22 @@ __device__ void store_gated_columns(const Sm90Params& p, const TileCoordinate& t
   float largest[8];
 #pragma unroll
   for (uint32_t i = 0; i < 8; ++i) largest[i] = fabsf(x[0][i]);
-  float of_token = largest_of_slots<EightLanes>(largest, lane);
-  ptx::st_shared_f32(exchange + warp * 128 + lane * 4, of_token);
+  float of_token[1] = {largest_of_slots<EightLanes>(largest, lane)};
+  ptx::st_shared_f32(exchange + warp * 128 + lane * 4, of_token[0]);
   ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
   for (uint32_t other = 1; other < warps; ++other) {
     const uint32_t at = exchange + (warp ^ other) * 128 + lane * 4;
-    of_token = max_nan(of_token, __uint_as_float(ptx::ld_shared_b32(at)));
+    of_token[0] = max_nan(of_token[0], __uint_as_float(ptx::ld_shared_b32(at)));
   }
-  if (!stores) of_token = 1;  // the value does not matter: it is not stored
-  const ScaleOfD s = scale_slots<EightLanes>(e, of_token, t, lane, x);
+  if (!stores) of_token[0] = 1;  // the value does not matter: it is not stored
+  ScaleOfD s[1];
+  scale_slots<EightLanes>(e, of_token, t, lane, x, s);
   const uint32_t codes = transpose_codes(eight_e2m1(x[0]), lane);
   if (stores) {
     const int64_t element = tile.batch * p.d_batch_stride + m * p.d_ld + n;
     uint8_t* const to = static_cast<uint8_t*>(p.d) + element / 2;
-    *reinterpret_cast<uint32_t*>(to) = s.zeros ? 0 : codes;
-    if (warp % warps == 0) store_scale_of_d(e, tile.batch, m, n, s);
+    *reinterpret_cast<uint32_t*>(to) = s[0].zeros ? 0 : codes;
+    if (warp % warps == 0) store_scale_of_d(e, tile.batch, m, n, s[0]);
   }
   __syncwarp();  // some lanes have stored
 }

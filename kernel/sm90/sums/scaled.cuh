@@ -3,11 +3,14 @@
 // same as in kernel/common/scaled_d.cuh, so the bits are, too.
 //
 // A block has 16 columns of a token. Four neighbouring lanes have four columns each, of the same
-// kSlots tokens. They reduce the magnitudes together, so that each lane has the maximum of one
-// token and computes its scale alone; codes are exchanged the same way. Complete sums come from
-// registers, where a lane has other columns, so they are turned in shared memory first, and their
-// codes pass through shared memory to whole rows of the tile. Sums that were added in shared memory
-// are read from there.
+// kSlots tokens. They reduce the magnitudes together, so that each lane has the maximum of one or
+// two tokens and computes their scales alone; codes are exchanged the same way. Complete sums come
+// from registers, where a lane has other columns, so they are turned in shared memory first, and
+// their codes pass through shared memory to whole rows of the tile. Sums that were added in shared
+// memory are read from there.
+//
+// What a warp does is a chain, from sums to the largest, the scale, the quotients and the codes, and
+// an SM has two such warps for each scheduler. So a lane takes two tokens at a time where it can.
 #pragma once
 
 #include <cstdint>
@@ -23,26 +26,53 @@ namespace nvfp4 {
 
 // ---- Four columns a lane -----------------------------------------------------------------------
 
-// The codes of a lane's four columns in each slot, exchanged among four lanes: a lane gets those of
-// the slot lane % kSlots, of four columns for each slot that there is.
+// The slots of four lanes: kEach for each token that a lane gets, at most four.
 template <uint32_t kSlots>
-struct TokenCodes {
-  static constexpr uint32_t kWords = kSlots == 4 ? 2 : 1;
-  static constexpr uint32_t kBytes = 2 * kSlots;
-  uint32_t word[kWords];
+struct SlotsOfFour {
+  static constexpr uint32_t kEach = kSlots < 4 ? kSlots : 4, kOwn = kSlots / kEach;
+  static_assert(kOwn * kEach == kSlots && kOwn <= 2);
+};
 
-  __device__ TokenCodes(const float (&x)[4][kSlots], uint32_t lane) {
-    if constexpr (kSlots == 1) {
-      word[0] = four_e2m1({x[0][0], x[1][0], x[2][0], x[3][0]});
+// The codes of a lane's four columns in kEach slots, exchanged among four lanes: a lane gets those
+// of the slot lane % kEach, of four columns for each slot that there is.
+template <uint32_t kEach>
+struct TokenCodes {
+  static constexpr uint32_t kBytes = 2 * kEach;
+  uint32_t word[kEach == 4 ? 2 : 1];
+
+  // Of the slots from kFirst on.
+  template <uint32_t kFirst, uint32_t kSlots>
+  __device__ static TokenCodes of(const float (&x)[4][kSlots], uint32_t lane, bool zeros) {
+    TokenCodes codes;
+    if constexpr (kEach == 1) {
+      codes.word[0] = four_e2m1({x[0][kFirst], x[1][kFirst], x[2][kFirst], x[3][kFirst]});
     } else {
-      uint32_t low = codes_of(x, 0), high = 0;
-      if constexpr (kSlots == 4) exchange_pairs(codes_of(x, 2), lane, low, high);
-      exchange_slots(lane, low, high);
+      uint32_t low = of_two_slots(x, kFirst), high = 0;
+      if constexpr (kEach == 4) exchange_pairs(of_two_slots(x, kFirst + 2), lane, low, high);
+      codes.exchange_slots(lane, low, high);
+    }
+#pragma unroll
+    for (uint32_t& one : codes.word) {
+      if (zeros) one = 0;
+    }
+    return codes;
+  }
+
+  // To an address of shared memory.
+  __device__ void put(uint32_t at) const {
+    if constexpr (kEach == 4) {
+      ptx::st_shared_v2_b32(at, make_uint2(word[0], word[1]));
+    } else if constexpr (kEach == 2) {
+      ptx::st_shared_b32(at, word[0]);
+    } else {
+      ptx::st_shared_b16(at, static_cast<uint16_t>(word[0]));
     }
   }
 
-  // Of two slots, a half each.
-  static __device__ uint32_t codes_of(const float (&x)[4][kSlots], uint32_t slot) {
+ private:
+  // Half a word each.
+  template <uint32_t kSlots>
+  static __device__ uint32_t of_two_slots(const float (&x)[4][kSlots], uint32_t slot) {
     return eight_e2m1({x[0][slot], x[1][slot], x[2][slot], x[3][slot], x[0][slot + 1],
                        x[1][slot + 1], x[2][slot + 1], x[3][slot + 1]});
   }
@@ -58,7 +88,7 @@ struct TokenCodes {
   // Neighbouring lanes: the lower halves for the even lane, the upper for the odd.
   __device__ void exchange_slots(uint32_t lane, uint32_t low, uint32_t high) {
     const bool odd = (lane & 1) != 0;
-    if constexpr (kSlots == 2) {
+    if constexpr (kEach == 2) {
       const uint32_t other = __shfl_xor_sync(kAllLanes, low, 1);
       word[0] = __byte_perm(low, other, odd ? 0x3276 : 0x5410);
     } else {
@@ -117,45 +147,63 @@ struct ScaledColumns {
     }
   }
 
-  // The largest magnitude of the lane's slot, in 16 columns.
-  template <uint32_t kSlots>
-  __device__ float largest(const float (&x)[4][kSlots]) const {
-    float of_slot[kSlots];
+  // The largest magnitudes of the lane's tokens, in 16 columns.
+  template <uint32_t kSlots, uint32_t kOwn>
+  __device__ void find_largest(const float (&x)[4][kSlots], float (&largest)[kOwn]) const {
+    constexpr uint32_t kEach = kSlots / kOwn;
 #pragma unroll
-    for (uint32_t i = 0; i < kSlots; ++i) {
-      of_slot[i] =
-          max_nan(max_nan(fabsf(x[0][i]), fabsf(x[1][i])), max_nan(fabsf(x[2][i]), fabsf(x[3][i])));
+    for (uint32_t own = 0; own < kOwn; ++own) {
+      float of_slot[kEach];
+#pragma unroll
+      for (uint32_t i = 0; i < kEach; ++i) {
+        const uint32_t slot = own * kEach + i;
+        of_slot[i] = max_nan(max_nan(fabsf(x[0][slot]), fabsf(x[1][slot])),
+                             max_nan(fabsf(x[2][slot]), fabsf(x[3][slot])));
+      }
+      largest[own] = largest_of_slots<FourLanes>(of_slot, lane);
     }
-    return largest_of_slots<FourLanes>(of_slot, lane);
   }
 
-  // The first lane that has a slot stores its scale, which may be that of two blocks of 16.
-  template <uint32_t kSlots>
+  // The first lane that has a token of kEach stores its scale, which may be that of two blocks of
+  // 16.
+  template <uint32_t kEach>
   __device__ void store_scale(uint32_t m, const ScaleOfD& s) const {
     const uint32_t first = n / 16 * 16;
-    if (lane % 4 >= kSlots || (has_wide_blocks() && first % 32 != 0)) return;
+    if (lane % 4 >= kEach || (has_wide_blocks() && first % 32 != 0)) return;
     store_scale_of_d(p.epilogue, batch, m, first, s);
   }
 };
 
 // ---- From registers ----------------------------------------------------------------------------
 
-// Shared memory of the tile's sums from registers: for each warp eight tokens of 16 columns in
-// fp32, then for each group the codes of kBlocks * 8 tokens. Rows of codes are 64 or 32 bytes.
-template <typename Tile, uint32_t kBlocks>
-struct ScaledPlaces {
-  static constexpr uint32_t kTurnBytes = 512;
-  static constexpr uint32_t kRowBytes = Tile::kColumnsOfD / 2;
-  static constexpr uint32_t kCodeBytes = kBlocks * 8 * kRowBytes;
-  static constexpr uint32_t kCodesAt = Tile::kConsumerWarps * kTurnBytes;
-  static constexpr uint32_t kBytes = kCodesAt + Tile::kGroups * kCodeBytes;
-  static_assert(Tile::kWholeSums ? Tile::kRowsAt + kBytes <= Tile::kSharedBytes
-                                 : Tile::kRowsAt + kBytes <= Tile::kWeightsFullAt);
+// How a group stores whole sums, kSums a lane: in kTurns turns of kSlots * 8 tokens. Shared memory
+// has eight tokens of 16 columns for each warp, in fp32, then the codes of a turn for each group.
+// Beside the rings these take the place of those.
+template <typename Tile, uint32_t kSums>
+struct ScaledTurns {
+  static constexpr uint32_t kBlocks = kSums / 4;  // of eight tokens
+  static constexpr uint32_t kSlots = kBlocks < 8 ? kBlocks : 8, kTurns = kBlocks / kSlots;
+  static constexpr uint32_t kEach = SlotsOfFour<kSlots>::kEach, kOwn = SlotsOfFour<kSlots>::kOwn;
+  static constexpr uint32_t kTokens = kSlots * 8, kTokensApart = kEach * 8;  // of a turn; of a lane
+  static constexpr uint32_t kWarpBytes = 512, kRowBytes = Tile::kColumnsOfD / 2;
+  static constexpr uint32_t kCodeBytes = kTokens * kRowBytes;
+  static constexpr bool kCodesTakePlace = Tile::kWholeSums;
+  static constexpr uint32_t kCodesAt = kCodesTakePlace ? 0 : Tile::kConsumerWarps * kWarpBytes;
+  static constexpr uint32_t kBytes =
+      kCodesTakePlace ? Tile::kConsumerWarps * kWarpBytes : kCodesAt + Tile::kGroups * kCodeBytes;
+  static_assert(kTurns * kSlots * 4 == kSums && (kSlots & (kSlots - 1)) == 0);
+  static_assert(kCodesTakePlace ? kCodeBytes <= kBytes && kBytes <= Tile::kRowsBytes
+                                : kTurns == 1 && Tile::kRowsAt + kBytes <= Tile::kWeightsFullAt);
+
   // A byte of a token's codes. Lanes that store the same columns of 32 tokens hit all banks, and so
   // do lanes that load whole rows.
   static __device__ uint32_t code(uint32_t token, uint32_t byte) {
     const uint32_t line = token ^ (token / 16 & 1);
     return line * kRowBytes + (byte / 8 ^ token / 2 % (kRowBytes / 8)) * 8 + byte % 8;
+  }
+  // All consumers of the CTA.
+  static __device__ void meet() {
+    ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
   }
 };
 
@@ -207,123 +255,120 @@ struct TurnedTokens {
 };
 
 // Blocks of 32 columns are those of two warps, which give each other the largest where they have
-// turned their sums. All warps of the CTA meet here, and have loaded the codes of their last turn.
-template <typename Tile>
-__device__ float largest_of_both_warps(float largest, bool is_wide, uint32_t at, uint32_t warp,
-                                       uint32_t lane) {
-  if (is_wide) ptx::st_shared_f32(at + warp * 512 + lane * 4, largest);
-  ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
-  if (!is_wide) return largest;
-  return max_nan(largest, __uint_as_float(ptx::ld_shared_b32(at + (warp ^ 1) * 512 + lane * 4)));
+// turned their sums.
+template <typename Turns>
+__device__ void take_larger_of_warps(uint32_t at, uint32_t warp, uint32_t lane,
+                                     float (&largest)[Turns::kOwn]) {
+#pragma unroll
+  for (uint32_t i = 0; i < Turns::kOwn; ++i) {
+    ptx::st_shared_f32(at + warp * Turns::kWarpBytes + i * 128 + lane * 4, largest[i]);
+  }
+  Turns::meet();
+#pragma unroll
+  for (uint32_t i = 0; i < Turns::kOwn; ++i) {
+    const uint32_t from = at + (warp ^ 1) * Turns::kWarpBytes + i * 128 + lane * 4;
+    largest[i] = max_nan(largest[i], __uint_as_float(ptx::ld_shared_b32(from)));
+  }
 }
 
-// How a thread stores a group's codes of a turn: as many bytes of a row as it has put there.
-template <typename Tile, uint32_t kBlocks>
-struct StoredCodes {
-  using Places = ScaledPlaces<Tile, kBlocks>;
-  static constexpr uint32_t kBytes = TokenCodes<kBlocks>::kBytes;
-  static constexpr uint32_t kThreads = Places::kRowBytes / kBytes;  // for a row
-  static_assert(Tile::kConsumersPerStage * 32 * kBytes == Places::kCodeBytes);
-  uint32_t token, from;
-  bool has_column;
-  uint8_t* to;  // in the row of the next turn
-
-  __device__ StoredCodes(const Sm90Params& p, const TileCoordinate& tile, uint32_t codes,
-                         uint32_t m_first, uint32_t thread)
-      : token(thread / kThreads) {
-    const uint32_t byte = thread % kThreads * kBytes;
-    const uint32_t n = tile.weight_tile * Tile::kWeights + byte * 2;
-    from = codes + Places::code(token, byte);
-    has_column = n < p.n;
-    to = static_cast<uint8_t*>(p.d) +
-         (tile.batch * p.d_batch_stride + (m_first + token) * p.d_ld + n) / 2;
-  }
-  // Those of the turn whose first row is m; `end` is that of the rows.
-  __device__ void store(const Sm90Params& p, uint32_t m, uint32_t end) {
-    if (has_column && m + token < end) {
-      if constexpr (kBlocks == 4) {
-        *reinterpret_cast<uint2*>(to) = ptx::ld_shared_v2_b32(from);
-      } else if constexpr (kBlocks == 2) {
-        *reinterpret_cast<uint32_t*>(to) = ptx::ld_shared_b32(from);
+// Stores a group's codes of the turn whose first row is m. A thread stores as many bytes of a row
+// as it has put there. Nothing of this is kept from turn to turn, for want of registers.
+template <typename Tile, typename Turns>
+__device__ void store_codes(const Sm90Params& p, const TileCoordinate& tile, uint32_t codes,
+                            uint32_t m, uint32_t thread) {
+  constexpr uint32_t kBytes = TokenCodes<Turns::kEach>::kBytes;
+  constexpr uint32_t kThreads = Turns::kRowBytes / kBytes;  // for a row
+  static_assert(Tile::kConsumersPerStage * 32 * kBytes * Turns::kOwn == Turns::kCodeBytes);
+  const uint32_t token = thread / kThreads, byte = thread % kThreads * kBytes;
+  const uint32_t n = tile.weight_tile * Tile::kWeights + byte * 2;
+  const uint32_t from = codes + Turns::code(token, byte);
+  uint8_t* to =
+      static_cast<uint8_t*>(p.d) + (tile.batch * p.d_batch_stride + (m + token) * p.d_ld + n) / 2;
+#pragma unroll
+  for (uint32_t i = 0; i < Turns::kOwn; ++i) {
+    const uint32_t further = i * Turns::kTokensApart, at = from + further * Turns::kRowBytes;
+    if (n < p.n && m + further + token < row_end<Tile>(p, tile)) {
+      if constexpr (kBytes == 8) {
+        *reinterpret_cast<uint2*>(to) = ptx::ld_shared_v2_b32(at);
+      } else if constexpr (kBytes == 4) {
+        *reinterpret_cast<uint32_t*>(to) = ptx::ld_shared_b32(at);
       } else {
-        *reinterpret_cast<uint16_t*>(to) = ptx::ld_shared_u16(from);
+        *reinterpret_cast<uint16_t*>(to) = ptx::ld_shared_u16(at);
       }
     }
-    to += kBlocks * 4 * p.d_ld;
-    __syncwarp();  // some lanes have stored
+    to += Turns::kTokensApart * p.d_ld / 2;
   }
-};
-
-template <uint32_t kSlots>
-__device__ void put_codes(uint32_t at, const TokenCodes<kSlots>& codes) {
-  if constexpr (kSlots == 4) {
-    ptx::st_shared_v2_b32(at, make_uint2(codes.word[0], codes.word[1]));
-  } else if constexpr (kSlots == 2) {
-    ptx::st_shared_b32(at, codes.word[0]);
-  } else {
-    ptx::st_shared_b16(at, static_cast<uint16_t>(codes.word[0]));
-  }
+  __syncwarp();  // some lanes have stored
 }
 
 // A group's whole sums, of its share of the tile's tokens.
 template <typename Tile, uint32_t kSums>
 __device__ void store_scaled_sums(const Sm90Params& p, const TileCoordinate& tile, uint32_t at,
                                   uint32_t warp, uint32_t lane, const float (&sums)[kSums]) {
-  constexpr uint32_t kBlocks = kSums < 16 ? kSums / 4 : 4;  // of eight tokens, a turn
-  constexpr uint32_t kIterations = kSums / 4 / kBlocks;
-  static_assert(kIterations * kBlocks * 4 == kSums && (kBlocks & (kBlocks - 1)) == 0);
-  using Places = ScaledPlaces<Tile, kBlocks>;
+  using Turns = ScaledTurns<Tile, kSums>;
+  using Codes = TokenCodes<Turns::kEach>;
+  constexpr uint32_t kApart = Turns::kTokensApart;
   const uint32_t group = warp / Tile::kConsumersPerStage, own = warp % Tile::kConsumersPerStage;
-  const uint32_t codes = at + Places::kCodesAt + group * Places::kCodeBytes;
+  const uint32_t codes = at + Turns::kCodesAt + group * Turns::kCodeBytes;
   const ScaledColumns<Tile> columns(
       p, tile.batch, tile.weight_tile * Tile::kWeights + own * 16 + lane % 4 * 4, lane);
-  const TurnedTokens turned(at + warp * Places::kTurnBytes, lane);
-  // The token that is the lane's after codes are exchanged, of those of a turn, and its codes.
-  const uint32_t token = lane % kBlocks * 8 + turned.token(lane);
-  const uint32_t code = codes + Places::code(token, own * 8 + lane % 4 / kBlocks * 2 * kBlocks);
-  const uint32_t end = row_end<Tile>(p, tile);
+  const TurnedTokens turned(at + warp * Turns::kWarpBytes, lane);
+  // The lane's first token of a turn after codes are exchanged, and the place of its codes.
+  const uint32_t token = lane % Turns::kEach * 8 + turned.token(lane);
+  const uint32_t code =
+      codes + Turns::code(token, own * 8 + lane % 4 / Turns::kEach * Codes::kBytes);
   uint32_t m = tile.token_tile * Tile::kTokenStep + group * kSums * 2;
-  StoredCodes<Tile, kBlocks> stored(p, tile, codes, m, own * 32 + lane);
 #pragma unroll 1
-  for (uint32_t iteration = 0; iteration < kIterations; ++iteration, m += kBlocks * 8) {
+  for (uint32_t turn = 0; turn < Turns::kTurns; ++turn, m += Turns::kTokens) {
     // Groups have rows of their own, and all warps meet in each turn.
-    if (Tile::kGroups == 1 && m >= end) break;
-    float x[4][kBlocks];
-    turned.turn<0, kIterations>(iteration, sums, x);
+    if (Tile::kGroups == 1 && m >= row_end<Tile>(p, tile)) break;
+    float x[4][Turns::kSlots], largest[Turns::kOwn];
+    turned.turn<0, Turns::kTurns>(turn, sums, x);
     columns.finish(m + turned.token(lane), 8, x);
-    float largest =
-        largest_of_both_warps<Tile>(columns.largest(x), columns.has_wide_blocks(), at, warp, lane);
-    const bool stores = columns.n < p.n && m + token < end;
-    if (!stores) largest = 1;  // whatever is there, nobody divides for it
-    const ScaleOfD s = scale_slots<FourLanes>(p.epilogue, largest, columns.t, lane, x);
-    TokenCodes<kBlocks> of_token(x, lane);
+    columns.find_largest(x, largest);
+    if (columns.has_wide_blocks()) take_larger_of_warps<Turns>(at, warp, lane, largest);
+    bool stores[Turns::kOwn];
 #pragma unroll
-    for (uint32_t& word : of_token.word) {
-      if (s.zeros) word = 0;
+    for (uint32_t i = 0; i < Turns::kOwn; ++i) {
+      stores[i] = columns.n < p.n && m + token + i * kApart < row_end<Tile>(p, tile);
+      if (!stores[i]) largest[i] = 1;  // whatever is there, nobody divides for it
     }
-    put_codes(code, of_token);
-    if (stores) columns.template store_scale<kBlocks>(m + token, s);
-    __syncwarp();  // some lanes have stored
-    ptx::named_barrier_sync<kConsumerBarrier, Tile::kConsumerWarps * 32>();
-    stored.store(p, m, end);
+    ScaleOfD s[Turns::kOwn];
+    scale_slots<FourLanes>(p.epilogue, largest, columns.t, lane, x, s);
+    Codes of_token[Turns::kOwn];
+    of_token[0] = Codes::template of<0>(x, lane, s[0].zeros);
+    if constexpr (Turns::kOwn == 2) {
+      of_token[1] = Codes::template of<Turns::kEach>(x, lane, s[1].zeros);
+    }
+    if (Turns::kCodesTakePlace) Turns::meet();  // all have read what is there
+#pragma unroll
+    for (uint32_t i = 0; i < Turns::kOwn; ++i) {
+      of_token[i].put(code + i * kApart * Turns::kRowBytes);
+    }
+    Turns::meet();
+#pragma unroll
+    for (uint32_t i = 0; i < Turns::kOwn; ++i) {
+      if (stores[i]) columns.template store_scale<Turns::kEach>(m + token + i * kApart, s[i]);
+    }
+    store_codes<Tile, Turns>(p, tile, codes, m, own * 32 + lane);
+    if (Turns::kCodesTakePlace) Turns::meet();  // for the next turn, of this tile or the next
   }
 }
 
 // ---- From shared memory ------------------------------------------------------------------------
 
-// Sums that were added in shared memory, four rows at once. Lanes that have no row left, or no
+// Sums that were added in shared memory, some rows at once. Lanes that have no row left, or no
 // column, take part with zeros.
 template <typename Tile>
 __device__ void store_scaled_rows(const Sm90Params& p, SumRows rows) {
-  constexpr uint32_t kSlots = 4;
+  constexpr uint32_t kSlots = Tile::kWholeSums ? 8 : 4, kOwn = SlotsOfFour<kSlots>::kOwn;
   const uint32_t lane = threadIdx.x % 32;
   const bool has_rows = rows.m < rows.m_end && rows.n < p.n;
   uint32_t left = has_rows ? (rows.m_end - rows.m + rows.m_step - 1) / rows.m_step : 0;
   if (!__any_sync(kAllLanes, left > 0)) return;
   const ScaledColumns<Tile> columns(p, rows.batch, rows.n, lane);
-  const uint32_t slot = lane % kSlots;
   while (__any_sync(kAllLanes, left > 0)) {
-    float x[4][kSlots];
+    float x[4][kSlots], largest[kOwn];
 #pragma unroll
     for (uint32_t i = 0; i < kSlots; ++i) {
       float4 four = make_float4(0, 0, 0, 0);
@@ -334,22 +379,31 @@ __device__ void store_scaled_rows(const Sm90Params& p, SumRows rows) {
       x[3][i] = four.w;
     }
     columns.finish(rows.m, rows.m_step, x);
-    float largest = columns.largest(x);
-    if (columns.has_wide_blocks()) {
-      largest = max_nan(largest, __shfl_xor_sync(kAllLanes, largest, 4));
+    columns.find_largest(x, largest);
+#pragma unroll
+    for (uint32_t i = 0; i < kOwn; ++i) {
+      if (columns.has_wide_blocks()) {
+        largest[i] = max_nan(largest[i], __shfl_xor_sync(kAllLanes, largest[i], 4));
+      }
+      if (lane % 4 + i * 4 >= left) largest[i] = 1;
     }
-    const bool stores = slot < left;
-    if (!stores) largest = 1;
-    const ScaleOfD s = scale_slots<FourLanes>(p.epilogue, largest, columns.t, lane, x);
-    const TokenCodes<kSlots> codes(x, lane);
-    if (stores) {
-      const uint32_t m = rows.m + slot * rows.m_step;
-      const int64_t element = rows.batch * p.d_batch_stride + m * p.d_ld + rows.n / 16 * 16;
-      *reinterpret_cast<uint2*>(static_cast<uint8_t*>(p.d) + element / 2) =
-          s.zeros ? make_uint2(0, 0) : make_uint2(codes.word[0], codes.word[1]);
-      columns.template store_scale<kSlots>(m, s);
+    ScaleOfD s[kOwn];
+    scale_slots<FourLanes>(p.epilogue, largest, columns.t, lane, x, s);
+    TokenCodes<4> codes[kOwn];
+    codes[0] = TokenCodes<4>::of<0>(x, lane, s[0].zeros);
+    if constexpr (kOwn == 2) codes[1] = TokenCodes<4>::of<4>(x, lane, s[1].zeros);
+#pragma unroll
+    for (uint32_t i = 0; i < kOwn; ++i) {
+      const uint32_t slot = lane % 4 + i * 4;
+      if (slot < left) {
+        const uint32_t m = rows.m + slot * rows.m_step;
+        const int64_t element = rows.batch * p.d_batch_stride + m * p.d_ld + rows.n / 16 * 16;
+        *reinterpret_cast<uint2*>(static_cast<uint8_t*>(p.d) + element / 2) =
+            make_uint2(codes[i].word[0], codes[i].word[1]);
+        columns.template store_scale<4>(m, s[i]);
+      }
     }
-    __syncwarp();
+    __syncwarp();  // some lanes have stored
     left -= min(left, kSlots);
     rows.m += kSlots * rows.m_step;
     rows.at += kSlots * rows.step;
