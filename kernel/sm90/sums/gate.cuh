@@ -168,8 +168,9 @@ __device__ inline uint32_t transpose_codes(uint32_t own, uint32_t lane) {
 }
 
 // Stores D with scales for a warp's eight columns, from n on, and 32 tokens. A lane has column g of
-// eight tokens: slot i is token i/2*8 + 2c + i%2. Two or four neighbouring warps share a block. They exchange
-// their largest magnitudes in `exchange`: 128 bytes per warp, in memory that is no longer read.
+// eight tokens: slot i is token i/2*8 + 2c + i%2. Two or four neighbouring warps share a block.
+// They exchange their largest magnitudes in `exchange`: 128 bytes per warp, in memory that is no
+// longer read.
 template <typename Tile>
 __device__ void store_gated_columns(const Sm90Params& p, const TileCoordinate& tile,
                                     const TensorScale& t, uint32_t n, uint32_t m_first,

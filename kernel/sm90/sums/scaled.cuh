@@ -9,8 +9,8 @@
 // their codes pass through shared memory to whole rows of the tile. Sums that were added in shared
 // memory are read from there.
 //
-// What a warp does is a chain, from sums to the largest, the scale, the quotients and the codes, and
-// an SM has two such warps for each scheduler. So a lane takes two tokens at a time where it can.
+// What a warp does is a chain from sums to the largest, the scale, quotients and codes, and an SM
+// has two such warps for each scheduler. So a lane takes two tokens at a time where it can.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct TokenCodes {
   static constexpr uint32_t kBytes = 2 * kEach;
   uint32_t word[kEach == 4 ? 2 : 1];
 
-  // Of the slots from kFirst on.
+  // Those of slots kFirst and on.
   template <uint32_t kFirst, uint32_t kSlots>
   __device__ static TokenCodes of(const float (&x)[4][kSlots], uint32_t lane, bool zeros) {
     TokenCodes codes;
@@ -345,7 +345,7 @@ __device__ void store_scaled_sums(const Sm90Params& p, const TileCoordinate& til
     for (uint32_t i = 0; i < Turns::kOwn; ++i) {
       of_token[i].put(code + i * kApart * Turns::kRowBytes);
     }
-    Turns::meet();
+    Turns::meet();  // they are there
 #pragma unroll
     for (uint32_t i = 0; i < Turns::kOwn; ++i) {
       if (stores[i]) columns.template store_scale<Turns::kEach>(m + token + i * kApart, s[i]);
