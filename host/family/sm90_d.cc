@@ -14,14 +14,15 @@ namespace nvfp4 {
 namespace {
 
 // Clock cycles of an epilogue beyond those of the fast one, fitted on times of an H200
-// (bench/results/apart-h200-2026-11-29.csv; of gated D in 16 bits gated-h200-2026-11-29.csv): once,
-// for each tile of a CTA, and for a hundred of the tile's sums.
+// (bench/results/apart-h200-2026-11-29.csv; gated D in 16 bits: gated-h200-2026-11-29.csv; D with
+// scales by its own entries: docs/notebook.md): once, for each tile of a CTA, and for a hundred of
+// the tile's sums.
 struct Epilogue {
   int64_t once, tile, sums;
 };
 constexpr Epilogue kNone{0, 0, 0}, kOfFew{2700, 0, 0};
 constexpr Epilogue kGated{300, 400, 23}, kGatedOfFew{1000, 350, 0};
-constexpr Epilogue kScaled{0, 300, 34}, kGatedScaled{0, 1500, 50};
+constexpr Epilogue kScaled{0, 500, 24}, kGatedScaled{0, 1500, 50};
 // SiLU; C and maxima take less (bench/results/fields-h200-2026-11-29.csv).
 constexpr Epilogue kFields{1000, 300, 50}, kFieldsOfFew{2000, 300, 0};
 constexpr Epilogue kGeneral{3000, 1200, 100}, kGeneralScaled{3000, 1200, 200};

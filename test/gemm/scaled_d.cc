@@ -199,7 +199,7 @@ TEST_CASE("CTAs that share K write D with scales of what a column has alone", "[
   USE_GPU(gpu);
   const Variants variants =
       gpu.by_family<Variants>({"sm90_64x32x256/2", "sm90_128x64x256/3", "sm90_128x128x256/4",
-                               "sm90_bf16_128x128x256/2", "sm90_f16_64x64x256/4"},
+                               "sm90_bf16_128x64x256/2", "sm90_f16_128x128x256/4"},
                               {"sm100_128x64x256/2", "sm100_128x128x256/4"},
                               {"sm120_64x8x256/2", "sm120_64x32x256/3", "sm120_128x128x128/4"});
   size_t number = 0;
@@ -230,7 +230,7 @@ TEST_CASE("D with scales from registers whoever is late", "[scaled_d][late]") {
   const gemm_test::Emulator emulator(gpu.driver);
   if (!emulator.present()) SKIP_TEST("a GPU has no EMU_LATE");
   const char* variant = GENERATE("sm90_128x128x256/1", "sm90_bf16_128x192x256/1",
-                                 "sm90_64x32x256/1", "sm90_f16_64x128x256/1");
+                                 "sm90_64x32x256/1", "sm90_bf16_64x128x256/1");
   for (const size_t type : {size_t{0}, size_t{1}}) {
     for (const char* const warps : {"0", "3", "4-7"}) {
       const gemm_test::Setting late(emulator, "EMU_LATE", warps, "");

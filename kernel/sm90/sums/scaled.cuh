@@ -357,18 +357,18 @@ __device__ void store_scaled_sums(const Sm90Params& p, const TileCoordinate& til
 
 // ---- From shared memory ------------------------------------------------------------------------
 
-// Sums that were added in shared memory, some rows at once. Lanes that have no row left, or no
-// column, take part with zeros.
+// Sums that were added in shared memory, four rows at once; eight would be slower and longer. Lanes
+// that have no row left, or no column, take part with zeros.
 template <typename Tile>
 __device__ void store_scaled_rows(const Sm90Params& p, SumRows rows) {
-  constexpr uint32_t kSlots = Tile::kWholeSums ? 8 : 4, kOwn = SlotsOfFour<kSlots>::kOwn;
-  const uint32_t lane = threadIdx.x % 32;
+  constexpr uint32_t kSlots = 4;
+  const uint32_t lane = threadIdx.x % 32, slot = lane % kSlots;
   const bool has_rows = rows.m < rows.m_end && rows.n < p.n;
   uint32_t left = has_rows ? (rows.m_end - rows.m + rows.m_step - 1) / rows.m_step : 0;
   if (!__any_sync(kAllLanes, left > 0)) return;
   const ScaledColumns<Tile> columns(p, rows.batch, rows.n, lane);
   while (__any_sync(kAllLanes, left > 0)) {
-    float x[4][kSlots], largest[kOwn];
+    float x[4][kSlots], largest[1];
 #pragma unroll
     for (uint32_t i = 0; i < kSlots; ++i) {
       float4 four = make_float4(0, 0, 0, 0);
@@ -380,28 +380,19 @@ __device__ void store_scaled_rows(const Sm90Params& p, SumRows rows) {
     }
     columns.finish(rows.m, rows.m_step, x);
     columns.find_largest(x, largest);
-#pragma unroll
-    for (uint32_t i = 0; i < kOwn; ++i) {
-      if (columns.has_wide_blocks()) {
-        largest[i] = max_nan(largest[i], __shfl_xor_sync(kAllLanes, largest[i], 4));
-      }
-      if (lane % 4 + i * 4 >= left) largest[i] = 1;
+    if (columns.has_wide_blocks()) {
+      largest[0] = max_nan(largest[0], __shfl_xor_sync(kAllLanes, largest[0], 4));
     }
-    ScaleOfD s[kOwn];
+    if (slot >= left) largest[0] = 1;  // nobody divides for it
+    ScaleOfD s[1];
     scale_slots<FourLanes>(p.epilogue, largest, columns.t, lane, x, s);
-    TokenCodes<4> codes[kOwn];
-    codes[0] = TokenCodes<4>::of<0>(x, lane, s[0].zeros);
-    if constexpr (kOwn == 2) codes[1] = TokenCodes<4>::of<4>(x, lane, s[1].zeros);
-#pragma unroll
-    for (uint32_t i = 0; i < kOwn; ++i) {
-      const uint32_t slot = lane % 4 + i * 4;
-      if (slot < left) {
-        const uint32_t m = rows.m + slot * rows.m_step;
-        const int64_t element = rows.batch * p.d_batch_stride + m * p.d_ld + rows.n / 16 * 16;
-        *reinterpret_cast<uint2*>(static_cast<uint8_t*>(p.d) + element / 2) =
-            make_uint2(codes[i].word[0], codes[i].word[1]);
-        columns.template store_scale<4>(m, s[i]);
-      }
+    const auto codes = TokenCodes<kSlots>::template of<0>(x, lane, s[0].zeros);
+    if (slot < left) {
+      const uint32_t m = rows.m + slot * rows.m_step;
+      const int64_t element = rows.batch * p.d_batch_stride + m * p.d_ld + rows.n / 16 * 16;
+      *reinterpret_cast<uint2*>(static_cast<uint8_t*>(p.d) + element / 2) =
+          make_uint2(codes.word[0], codes.word[1]);
+      columns.template store_scale<kSlots>(m, s[0]);
     }
     __syncwarp();  // some lanes have stored
     left -= min(left, kSlots);
