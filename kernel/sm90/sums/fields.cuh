@@ -16,7 +16,7 @@
 #include "kernel/ptx/sync.cuh"
 #include "kernel/sm90/cta.cuh"
 #include "kernel/sm90/epilogue.cuh"
-#include "kernel/sm90/sums/scaled.cuh"
+#include "kernel/sm90/sums/scale_slots.cuh"
 
 namespace nvfp4 {
 
@@ -219,7 +219,7 @@ struct FieldsOfTile {
     for (const float one : of_row) largest = max_nan(largest, one);
     if (p.epilogue.d_row_amax == nullptr) return;
     const uint32_t slot = lane / 4, row = m + slot / 2 * 8 + slot % 2;
-    const float of_slot = largest_of_slots(of_row, lane);
+    const float of_slot = largest_of_slots<EightLanes>(of_row, lane);
     if (row < m_end) {
       float* const to = p.epilogue.d_row_amax + static_cast<uint64_t>(tile.batch) * p.m + row;
       ptx::red_global_max_s32(to, __float_as_int(of_slot));
