@@ -172,3 +172,15 @@ TEST_CASE("On 9.0 rows that the last of tiles with 64 weights lacks take 16-bit 
   CHECK(predicted(192, "nvfp4", "sm90_64x128x256/1") ==
         predicted(256, "nvfp4", "sm90_64x128x256/1"));
 }
+
+// Measured on an H200 (nvfp4_bench plans, 2026-11-29).
+TEST_CASE("On 9.0 one token takes as long as memory needs for its weights") {
+  const std::tuple<int64_t, int64_t, double> products[] = {
+      {8192, 3584, 7.05}, {7168, 16384, 19.37}, {28672, 8192, 34.06}};
+  for (const auto& [n, k, us] : products) {
+    const double predicted =
+        support::plan_info(of({1, n, k, "nvfp4", "nothing"}), 90, 132).predicted_ns;
+    CAPTURE(n, k, us, predicted);
+    CHECK(std::abs(predicted / 1e3 / us - 1) < 0.08);
+  }
+}
