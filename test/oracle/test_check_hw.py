@@ -3,6 +3,7 @@
 exit
 code."""
 import os
+import re
 import shutil
 import subprocess
 import unittest
@@ -28,6 +29,10 @@ case "$name $*" in
 *) echo "=== SUMMARY: 0 errors" ;;
 esac
 """
+
+
+def tags_in(tests):
+    return re.findall(r"\[#\w+\]", tests)
 
 
 class CheckHw(stand_in.StandIns):
@@ -75,16 +80,25 @@ class CheckHw(stand_in.StandIns):
         self.assertEqual(self.run_script("sanitize", "memcheck").returncode, 1)
 
     def test_what_hung_a_gpu_runs_first_and_ends_the_part(self):
-        self.write("nvfp4_test", 'echo "$1"; [ "$1" != "$BAD" ]\n')
+        last = 'for tests; do :; done; echo "$tests";'
+        self.write("nvfp4_test", f'{last} [ "$tests" != "$BAD" ]\n')
         done = self.run_script("gemm", BAD="nothing")
-        self.assertEqual((done.returncode, done.stdout), (0, "[late]\n~[late]~[.]\n"))
-        for bad in ("[late]", "~[late]~[.]"):
+        first, *files, rest, verdict = done.stdout.splitlines()
+        self.assertEqual((done.returncode, first, verdict), (0, "[late]", "failed: nothing"))
+        # The files that run by themselves are those that the rest leaves out, and none is twice.
+        tags = tags_in(",".join(files))
+        self.assertEqual(rest, "~[late]~[.]" + "".join(f"~{tag}" for tag in tags_in(rest)))
+        self.assertEqual(sorted(tags), sorted(set(tags_in(rest))))
+        for tests in files:
+            for alternative in tests.split(","):
+                self.assertRegex(alternative, r"^\[#\w+\]~\[late\]~\[\.\]$")
+        for bad in ("[late]", files[0], rest):
             done = self.run_script("gemm", BAD=bad)
-            self.assertEqual((done.returncode, done.stdout), (1, "[late]\n~[late]~[.]\n"))
+            self.assertEqual((done.returncode, len(done.stdout.splitlines())), (1, len(files) + 3))
         # Products that this GPU has no kernel for are no failure, and no reason to run no others.
-        self.write("nvfp4_test", 'echo "$1"; [ "$1" != "[late]" ] || exit 77\n')
+        self.write("nvfp4_test", f'{last} [ "$tests" != "[late]" ] || exit 77\n')
         done = self.run_script("gemm")
-        self.assertEqual((done.returncode, done.stdout), (0, "[late]\n~[late]~[.]\n"))
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-2:]), (0, [rest, verdict]))
         self.write("nvfp4_test", 'exit 77\n')
         self.assertEqual(self.run_script("gemm").returncode, 77)
         # A time limit that passes has the status 124.
