@@ -43,7 +43,7 @@ sanitize() {
   bad=0
   for check in ${*:-memcheck racecheck initcheck synccheck}; do
     start=$(date +%s)
-    timeout 110 compute-sanitizer --tool "$check" --error-exitcode 9 --print-limit 20 \
+    timeout 240 compute-sanitizer --tool "$check" --error-exitcode 9 --print-limit 20 \
       "$test" '[sanitize]' >"$log" 2>&1
     status=$?
     seconds=$(($(date +%s) - start))
@@ -52,7 +52,7 @@ sanitize() {
       echo "ok    $check, $seconds s: $products"
     else
       bad=$((bad + 1))
-      echo "not   $check, $seconds s: status $status (124: no end within 110 s)"
+      echo "not   $check, $seconds s: status $status (124: no end within 240 s)"
       cat "$log"
     fi
   done
