@@ -109,7 +109,7 @@ __device__ void weight_warp(const Cta90<Tile>& cta, uint32_t lane) {
   __syncwarp();
   Start<Tile>::weight_warp();
   arrive_at_cluster(cta);  // its barriers are initialised
-  if (has_linear_weight_scales<Tile>(cta.p)) start_linear_scales(cta, lane);
+  if (kStartsLinear<Tile> && has_linear_weight_scales<Tile>(cta.p)) start_linear_scales(cta, lane);
   wait_for_cluster(cta);
   if (has_linear_weight_scales<Tile>(cta.p)) {
     load_remaining_linear(cta, leads, lane);

@@ -32,11 +32,17 @@ __device__ constexpr uint32_t place_of_row(uint32_t row) {
 
 // A lane copies four scales of every eighth row of a stage, from tile lane % 4. They belong to 64
 // or 128 elements. The rows are those of B. One warp copies for all consumers, so the loop must not
-// take longer than the copies. Wide tiles have no registers for the addresses of all of them.
+// take longer than the copies. Wide tiles have no registers for the addresses of all of them, and
+// 64x16 for none but one.
+template <typename Tile>
+constexpr uint32_t kCopiesAtOnce =
+    Tile::kBlockSums                                                       ? 8
+    : Tile::kTokens == 16 && Tile::kWeights == 64 && !Tile::kNaturalTokens ? 1
+                                                                           : 4;
 template <typename Tile>
 __device__ void copy_linear_words(const uint8_t* from, uint32_t to, int32_t rows,
                                   uint32_t row_bytes) {
-#pragma unroll(Tile::kBlockSums ? 8 : 4)
+#pragma unroll(kCopiesAtOnce <Tile>)
   for (int32_t copy = 0; copy < static_cast<int32_t>(Tile::kColumnsOfD); copy += 8) {
     ptx::cp_async_4_if(to + place_of_row(copy), from + static_cast<uint64_t>(copy) * row_bytes,
                        copy < rows);
@@ -112,11 +118,14 @@ __device__ void start_linear_scales(const Cta90<Tile>& cta, uint32_t lane) {
   }
 }
 
-// load_remaining_weights by all lanes.
+// load_remaining_weights by all lanes. Tiles that start late have one group, whose ring is the only
+// limit.
 template <typename Tile>
 __device__ void load_remaining_linear(Cta90<Tile> cta, bool leads, uint32_t lane) {
+  static_assert(kStartsLinear<Tile> || Tile::kGroups == 1);
   RingPosition<Tile::kStages> arrived, at;
-  uint32_t i = min(Tile::kStagesAhead, cta.count);
+  uint32_t i = kStartsLinear<Tile> ? min(Tile::kStagesAhead, cta.count) : 0;
+  if (!kStartsLinear<Tile> && cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
   if constexpr (Tile::kStagesFirst < Tile::kStagesAhead) {
     ptx::griddepcontrol_wait();  // see kStagesFirst
 #pragma unroll 1
@@ -129,7 +138,9 @@ __device__ void load_remaining_linear(Cta90<Tile> cta, bool leads, uint32_t lane
   for (;;) {
 #pragma unroll 1
     for (; i < cta.count; ++i, arrived.advance(), at.advance()) {
-      ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
+      if (kStartsLinear<Tile>) {
+        ptx::mbarrier_wait(cta.weights_full(arrived.stage), arrived.parity);
+      }
       ptx::mbarrier_wait(cta.weights_empty(at.stage), at.parity);
       load_linear_stage(cta, i, at.stage, leads, lane);
     }

@@ -153,11 +153,20 @@ __device__ void load_codes(const Cta90<Tile>& cta, uint32_t i, uint32_t at) {
                                ptx::kEvictFirst);
 }
 
-// One of the first k-blocks. All lanes copy its scales later if they are linear.
+// Whether the first k-blocks are requested before anything else, though all lanes copy their scales
+// later. With 256 tokens the entry for any product would spill a register.
+template <typename Tile>
+constexpr bool kStartsLinear = Tile::kTokens < 256;
+
 template <typename Tile>
 __device__ void load_first_stage(const Cta90<Tile>& cta, uint32_t i) {
-  if (has_linear_weight_scales<Tile>(cta.p)) return load_codes(cta, i, i);
+  if (kStartsLinear<Tile> && has_linear_weight_scales<Tile>(cta.p)) return load_codes(cta, i, i);
   load_stage(cta, i, i);
+}
+template <typename Tile>
+__device__ uint32_t first_stages(const Cta90<Tile>& cta) {
+  const bool none = !kStartsLinear<Tile> && has_linear_weight_scales<Tile>(cta.p);
+  return none ? 0 : min(Tile::kStagesFirst, cta.count);
 }
 
 // Runs before anything else in the CTA: the first loads are issued as soon as their barriers exist.
@@ -175,7 +184,7 @@ __device__ void start_weights(const Cta90<Tile>& cta) {
   note_clock(kClock_first_load);
   if (cta.p.weights_are_static == 0) ptx::griddepcontrol_wait();
 #pragma unroll 1
-  for (uint32_t i = 0; i < min(Tile::kStagesFirst, cta.count); ++i) load_first_stage(cta, i);
+  for (uint32_t i = 0; i < first_stages(cta); ++i) load_first_stage(cta, i);
   init_stage_barriers(cta, Tile::kStagesFirst, Tile::kStages);
   init_other_barriers(cta);
   publish_barriers();
