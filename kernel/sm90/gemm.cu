@@ -368,6 +368,8 @@ __device__ void consumer_warp(const Sm90Params& p, uint32_t smem, uint32_t warp,
     index = next_tile<Tile>(p, index);
     if (index == kNoTile) return;
     ask_for_c(make_cta<Tile>(p, smem, index), 32 * warp + lane, 32 * Tile::kConsumerWarps);
+    // Some lanes have asked: the loop over K of 128x128 would have no uniform registers.
+    if constexpr (Tile::kFields) warp = warp_number();
     if constexpr (Tile::kGroups > 1) {
       __syncwarp();  // some lanes have stored
       // The place of the sums is free again, and no group reaches a k-block before another group
