@@ -6,7 +6,6 @@
 #include "test/gemm/a16_pairs.h"
 #include "test/gemm/emulator.h"
 #include "test/gemm/sizes.h"
-#include "test/gemm/tight.h"
 #include "tools/harness/device_gemm.h"
 
 using support::make_a16_problem;
@@ -222,13 +221,6 @@ TEST_CASE("a16: earlier grids end before tokens are read and weights that they m
     CHECK(emulator.counter("dependency_waits") >= uint64_t(count));
     CHECK(emulator.counter("early_bytes") == (early ? uint64_t(count * 2 * stage) : 0));
   }
-}
-
-TEST_CASE("a16: no token beyond M and K is read", "[a16][bounds]") {
-  USE_GPU_FOR_HALVES(gpu);
-  const Tile tile = EACH_A16_TILE(0);
-  const Problem p = make_a16_problem({1, 20, 320}, tile.type, Data::exact, 909);
-  CHECK(gemm_test::difference_without_guards(gpu, forced(tile.name, p)) == "");
 }
 
 TEST_CASE("a16: a plan takes other tokens and no scales", "[a16]") {

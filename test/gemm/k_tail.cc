@@ -3,7 +3,6 @@
 // keeps beside it, codes and scales, takes no part.
 #include "test/gemm/emulator.h"
 #include "test/gemm/sizes.h"
-#include "test/gemm/tight.h"
 
 namespace {
 
@@ -78,39 +77,6 @@ TEST_CASE("a NaN scale of a cut step makes NaN of its row and of nothing else", 
       CAPTURE(k, row, column);
       const size_t i = size_t(row * 67 + column);
       REQUIRE(d[i] == (row == 5 || column == 66 ? 0x7FFF : clean[i]));
-    }
-  }
-}
-
-TEST_CASE("no code beyond the last row's K is read", "[shapes][bounds]") {
-  USE_GPU(gpu);
-  const char* variant = EACH_VARIANT;
-  for (const int64_t k : {16, 48, 80, 272}) {
-    CAPTURE(variant, k);
-    const Problem p = forced(variant, make_problem({5, 70, k}, Data::exact, uint64_t(k)));
-    CHECK(gemm_test::difference_without_guards(gpu, p) == "");
-  }
-}
-
-// With and without what the fast epilogue cannot do. The last row of each array ends with it.
-TEST_CASE("no array is read beyond its last element whatever the epilogue", "[bounds]") {
-  USE_GPU(gpu);
-  const char* variant = EACH_VARIANT;
-  for (const int32_t d_type : {NVFP4_TYPE_BF16, NVFP4_TYPE_F32, NVFP4_TYPE_NVFP4}) {
-    for (const bool general : {false, true}) {
-      const int64_t n = d_type == NVFP4_TYPE_NVFP4 ? 80 : 71;
-      support::Fields f;
-      f.d_type = d_type, f.bias_type = general ? NVFP4_TYPE_F32 : NVFP4_TYPE_BF16;
-      f.a_tensor_scale = f.b_tensor_scale = support::kGiven;
-      f.a_tensor_scale_rows = 1, f.b_tensor_scale_columns = 64;
-      if (d_type == NVFP4_TYPE_NVFP4) f.d_scale_layout = NVFP4_SCALE_LAYOUT_LINEAR;
-      if (general) f.c_type = NVFP4_TYPE_F16, f.beta = 0.5f, f.activation = NVFP4_ACTIVATION_SILU;
-      const int64_t k = general ? 208 : 192;  // of whole steps, as fast entries want it
-      Problem p = make_problem({gpu.sized<int64_t>(67, 5), n, k, 2}, Data::exact, 977);
-      if (general) p.a.layout = p.b.layout = NVFP4_SCALE_LAYOUT_LINEAR;
-      CAPTURE(variant, d_type, general);
-      p = support::with_fields(p, f, 978);
-      CHECK(gemm_test::difference_without_guards(gpu, forced(variant, p)) == "");
     }
   }
 }

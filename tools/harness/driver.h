@@ -63,7 +63,9 @@ class Context {
 
 // Device memory with 64 KiB of 0xFF on both sides. 0xFF is NaN as fp32, fp16, bf16 and e4m3, so a
 // read that strays shows in the result, and a write that strays shows in guards_intact(). The guard
-// after starts at the very next byte. The buffer itself starts as 0xFF as well.
+// after starts at the very next byte. In the emulator and under compute-sanitizer there is none:
+// memory ends with the buffer, and any access beyond it is found. The buffer itself starts as 0xFF
+// as well.
 class DeviceBuffer {
  public:
   static constexpr size_t kGuard = 64 * 1024;
@@ -86,7 +88,7 @@ class DeviceBuffer {
  private:
   const Driver& driver_;
   CUdeviceptr base_ = 0;
-  size_t bytes_ = 0;
+  size_t bytes_ = 0, behind_ = 0;  // bytes of the guard behind
 };
 
 }  // namespace support
