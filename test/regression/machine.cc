@@ -145,7 +145,7 @@ TEST_CASE("pytorch #196073: a declared function is missing from the library", "[
 TEST_CASE("flashinfer #4757: the size of the library", "[regression]") {
   struct stat file;
   REQUIRE(stat(kLibrary, &file) == 0);
-  CHECK(file.st_size < 9600000);  // as tools/gates/check_hardening.sh
+  CHECK(file.st_size < 10600000);  // as tools/gates/check_hardening.sh
 }
 
 // A cache built for the plain architecture lacked the FP4 instructions, and nothing noticed.
