@@ -52,7 +52,8 @@ TEST_CASE("every variant and split at the sizes of compute-sanitizer", "[sanitiz
     if (problem.a.quantized() != gemm_test::variants().empty()) {
       splits.insert(gemm_test::split_of(gpu, gemm.desc));
     }
-    plain.insert(problem.variant);
+    const std::string name = problem.variant;
+    plain.insert(name.substr(0, name.find('/')));
     ++products;
   };
   const auto run_general = [&](const Problem& problem) {
@@ -69,6 +70,8 @@ TEST_CASE("every variant and split at the sizes of compute-sanitizer", "[sanitiz
       CAPTURE(split);
       run(sized(gpu, variant, k));
     }
+    // By name, since the planner divides K by two only where there are more tiles.
+    if (gpu.info.major == 9) run(sized(gpu, (std::string(variant) + "/2").c_str(), 960));
     for (const int32_t pdl : {NVFP4_PDL_ON, NVFP4_PDL_ON_STATIC_WEIGHTS}) {
       Problem problem = sized(gpu, variant, 448);
       problem.pdl = pdl;
