@@ -268,7 +268,7 @@ def _quantized(x: Any, scale: Any, weight: Any, operands: tuple[Any, ...], numbe
     if format_ != "nvfp4" or not isinstance(weight, Packed) or weight.packing or (
             arrays.observed() or arrays.traced(x) or weight.traced or arrays.autocasts(x)) or not (
             weight.door("weight").gpu and weight.door("weight").arrays is arrays) or (
-            arrays.device(x) != arrays.device(weight.codes) or
+            arrays.device(x) != arrays.device(weight.codes) or x.is_nested or
             arrays.first_with_gradient(*operands) is not None):
         return quantize(x, scale, format=format_)
     layout = _optional.device.layout_of_tokens(weight, math.prod(x.shape[:-1]),

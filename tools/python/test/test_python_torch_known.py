@@ -275,6 +275,8 @@ class OnAGpu(unittest.TestCase):
                 (lambda: linear(x.to_sparse(), w), TypeError, "no dense tensor"),
                 (lambda: linear([1], w), TypeError, "x is list"),
                 (lambda: linear(nested(x), w), TypeError, "x is no dense tensor"),
+                (lambda: linear(nested(x), w, quantize_input=True), TypeError,
+                 "x is no dense tensor"),
                 (lambda: linear(x, w, nested(self.bias)), TypeError, "bias is no dense tensor"),
                 (lambda: nvfp4gemm.grouped_linear(x, nested(ends), self.stack), TypeError,
                  "ends is no dense tensor"),
