@@ -172,10 +172,13 @@ case $1 in *_$BAD.py) exit 1 ;; esac
         shutil.copytree(os.path.join(BUILD, "emulator", "test"),
                         os.path.join(self.build, "emulator", "test"))
         program = shutil.copy(os.path.join(BUILD, "emulator_hw_test"), self.build)
+        # What it counts is not ours.
+        environment = {name: value for name, value in os.environ.items()
+                       if name not in ("NVFP4_TALLY", "NVFP4_TIMES")}
         for tag, file in (("[carry]", "carry_probe"), ("[tma]", "load_probe.lineinfo")):
             for left in (0, 1):
                 done = subprocess.run([program, tag], capture_output=True, text=True, cwd=ROOT,
-                                      env={**os.environ, "EMU_DEVICE": "H200", "LD_LIBRARY_PATH":
+                                      env={**environment, "EMU_DEVICE": "H200", "LD_LIBRARY_PATH":
                                            os.path.join(BUILD, "emulator")})
                 self.assertEqual(done.returncode == 0, left == 0, done.stdout)
                 if left == 0:
