@@ -161,6 +161,13 @@ class OnAGpu(unittest.TestCase):
                                      (again.shape, again.dtype, again.stride()))
                     self.same_runs(x, again)
 
+    def test_a_known_pair_has_the_type_of_autocast(self):
+        a = nvfp4gemm.quantize(normal(M, K))
+        kinds = [nvfp4gemm.mm(a, self.w).dtype for _ in range(3)]
+        with torch.autocast("cpu", torch.bfloat16), torch.autocast("cuda", torch.bfloat16):
+            kinds.append(nvfp4gemm.mm(a, self.w).dtype)
+        self.assertEqual(kinds, 3 * [torch.float16] + [torch.bfloat16])
+
     def test_many_tokens_are_packed_on_hopper_for_one_product(self):
         w, other = (nvfp4gemm.quantize(normal(2048, 4096), format=format_)
                     for format_ in ("nvfp4", "mxfp4"))
